@@ -222,7 +222,7 @@ END
 store local-require 1 'plan:[[require]] plan:reference exit:1 drift' 'A plan with requirements, one of which is not met' \
     assess "$out/plans/require.toml"
 store local-strict 0,3 '--strict --precision warnings' 'Intervals that are too wide, by --strict' \
-    probe latency --testbed local --size 1 --launches 6 --budget 20ms --samples 20 --precision 1 --strict
+    probe latency --testbed local --size 1 --launches 6 --budget 20ms --samples 20 --precision 0.1% --strict
 
 # ---- commands whose text and document are kept
 said npb-local 0 'command:npb path:native:shm path:openmpi:sm class:S' 'Two kernels by two libraries, with the sequential reference' \
@@ -458,13 +458,13 @@ store pattern-shift 0 'command:pattern plan:0-bytes kind:stream kind:latency kin
     probe pattern shift:1 --hosts 4 --network ethernet-100 --kind stream,latency,latency-udp,exchange --launches 1 "${pattern[@]}"
 store pattern-all-to-one 0 'command:pattern --senders losses-by-network' 'More and more senders to one host' \
     probe pattern all-to-one --hosts 4 --network atm-oc3c --senders 1..3 --launches 1 "${pattern[@]}"
-store pattern-all-pairs 0,1 'command:pattern all-pairs matrix verdict host-facts' 'The matrix of all pairs, healthy' \
+store pattern-all-pairs 0,1,3 'command:pattern all-pairs matrix verdict host-facts' 'The matrix of all pairs, healthy' \
     probe pattern all-pairs --quick --hosts 4 --network ethernet-100:rate=20Mbit
 views 'place --pattern ring --measured latest --slots 2 --out .' 'place --pattern stencil-2d --measured latest --slots 2 --out . --json'
 echo '0s rate h3 2Mbit' >"$out/plans/slow.txt"
-store pattern-again 1 'command:pattern all-pairs again-alone --script finding:host-slow' 'A slow host: suspicious pairs are measured again, together and alone' \
+store pattern-again 1,3 'command:pattern all-pairs again-alone --script finding:host-slow' 'A slow host: suspicious pairs are measured again, together and alone' \
     probe pattern all-pairs --quick --hosts 6 --network ethernet-100:rate=20Mbit --script "$out/plans/slow.txt"
-store pattern-prepared 0,1 'command:pattern --prepare finding:host-odd' 'A host with other settings' \
+store pattern-prepared 0,1,3 'command:pattern --prepare finding:host-odd' 'A host with other settings' \
     probe pattern all-pairs --quick --hosts 4 --network ethernet-100:rate=20Mbit --prepare "h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'"
 store pattern-incast 0,1 'command:pattern incast' 'What a crowd does to who only asks' \
     probe pattern incast --quick --hosts 4 --network ethernet-100 --senders 1..2 "${pattern[@]}"
@@ -532,7 +532,7 @@ limit=60
 script compared 0 'report:compare --ignore several-runs' 'Three runs in one store that differ in a knob and in the network' two_runs
 views 'report compare #1 #2 --out .' 'report compare #1 #2 --ignore congestion --out .' 'report compare #1 #2 --ignore congestion --out . --json' \
     'report compare #1 #2 --ignore congestion --threshold 0 --fail-on-regression --out .' 'report compare #2 #3 --out .' \
-    'report compare #2 #3 --ignore network,hosts --detect 100 --out .' 'report compare #1 --out .'
+    'report compare #2 #3 --ignore network,hosts --detect 10% --out .' 'report compare #1 --out .'
 
 # ---- real hosts: machines of a lab, by OpenSSH, Slurm, mpirun, and agents that come by themselves
 hosts_begin='

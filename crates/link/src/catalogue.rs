@@ -1,7 +1,8 @@
 //! The networks that come with sonde, and reading a user's own.
 //!
 //! Model:   one schema for both, [`NetworkSpec`] in TOML. A selector is `NAME[:knob=value]…` or `PATH[:knob=value]…`, a path
-//!          being what contains a `/`. A knob replaces one value of the file before it is checked.
+//!          being what contains a `/`. A knob replaces one value of the file before it is checked. What people type
+//!          ([`selector_of_option`]) becomes a selector first: names in any case, and values as options have them.
 //! Checked: `tests/catalogue.rs`.
 #![deny(
     clippy::unwrap_used,
@@ -11,7 +12,7 @@
 )]
 
 use crate::{NetworkSpec, SpecError};
-use sonde_units::{excerpt, excerpts};
+use sonde_units::{BitRate, Bytes, Ratio, Span, excerpt, excerpts};
 use thiserror::Error;
 
 /// One family after the other, each from the slowest; the networks of today at the end.
@@ -76,129 +77,171 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A knob: its name in a selector, the table and key that it sets, and whether the value is a bare number.
-struct Knob(&'static str, &'static str, &'static str, bool);
+/// A knob: its name in a selector, the table and key that it sets, and what it takes.
+struct Knob(&'static str, &'static str, &'static str, Takes);
+
+/// What a knob takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    /// A bare number.
+    Number,
+    /// Bytes.
+    Size,
+    /// Bytes, or a number of frames or cells.
+    Limit,
+    /// Bits a second.
+    Rate,
+    /// A time, with its unit.
+    Time,
+    /// A share of the whole.
+    Share,
+    /// A word, or a factor.
+    Word,
+}
+
+use Takes::{Limit, Number, Rate, Share, Size, Time, Word};
 
 const KNOBS: &[Knob] = &[
-    Knob("mtu", "", "mtu", true),
-    Knob("rate", "line", "rate", false),
-    Knob("payload", "line", "payload", false),
-    Knob("framing", "line", "framing", false),
-    Knob("encapsulation", "line", "encapsulation", false),
-    Knob("propagation", "line", "propagation", false),
-    Knob("length_m", "line", "length_m", true),
-    Knob("coding", "line", "coding", false),
-    Knob("queue", "station", "queue", false),
-    Knob("forwarding", "switch", "forwarding", false),
-    Knob("latency", "switch", "latency", false),
-    Knob("buffer", "switch", "buffer", false),
-    Knob("memory", "switch", "memory", false),
-    Knob("mark", "switch", "mark", false),
-    Knob("flow_control", "switch", "flow_control", false),
-    Knob("assign", "fabric", "assign", false),
-    Knob("trunk_rate", "fabric", "rate", false),
-    Knob("trunk_buffer", "fabric", "buffer", false),
-    Knob("vc", "circuits", "signalling", false),
-    Knob("setup", "circuits", "setup", false),
-    Knob("idle_release", "circuits", "idle_release", false),
-    Knob("table", "circuits", "table", true),
-    Knob("resolution_delay", "circuits", "resolution_delay", false),
+    Knob("mtu", "", "mtu", Number),
+    Knob("rate", "line", "rate", Rate),
+    Knob("payload", "line", "payload", Word),
+    Knob("framing", "line", "framing", Word),
+    Knob("encapsulation", "line", "encapsulation", Word),
+    Knob("propagation", "line", "propagation", Time),
+    Knob("length_m", "line", "length_m", Number),
+    Knob("coding", "line", "coding", Time),
+    Knob("queue", "station", "queue", Size),
+    Knob("forwarding", "switch", "forwarding", Word),
+    Knob("latency", "switch", "latency", Time),
+    Knob("buffer", "switch", "buffer", Limit),
+    Knob("memory", "switch", "memory", Size),
+    Knob("mark", "switch", "mark", Limit),
+    Knob("flow_control", "switch", "flow_control", Word),
+    Knob("assign", "fabric", "assign", Word),
+    Knob("trunk_rate", "fabric", "rate", Rate),
+    Knob("trunk_buffer", "fabric", "buffer", Limit),
+    Knob("vc", "circuits", "signalling", Word),
+    Knob("setup", "circuits", "setup", Time),
+    Knob("idle_release", "circuits", "idle_release", Time),
+    Knob("table", "circuits", "table", Number),
+    Knob("resolution_delay", "circuits", "resolution_delay", Time),
     Knob(
         "resolution_lifetime",
         "circuits",
         "resolution_lifetime",
-        false,
+        Time,
     ),
-    Knob("host", "host", "preset", false),
-    Knob("copies", "host", "copies", true),
-    Knob("cpu_speed", "host", "speed", false),
-    Knob("burst", "line", "burst", false),
-    Knob("gap", "line", "gap", false),
-    Knob("fill", "line", "fill", false),
-    Knob("setup", "crossbar", "setup", false),
-    Knob("crossbars", "crossbar", "crossbars", true),
-    Knob("crossing", "crossbar", "crossing", false),
-    Knob("busy", "crossbar", "busy", false),
-    Knob("camp_limit", "crossbar", "camp_limit", false),
-    Knob("order", "crossbar", "order", false),
-    Knob("retry", "crossbar", "retry", false),
-    Knob("tries", "crossbar", "tries", true),
-    Knob("channels", "crossbar", "channels", true),
-    Knob("choice", "crossbar", "choice", false),
-    Knob("stripes", "crossbar", "stripes", true),
-    Knob("credits", "crossbar", "credits", true),
-    Knob("hold", "crossbar", "hold", false),
-    Knob("signals", "crossbar", "signals", false),
-    Knob("slot", "crossbar", "slot", false),
-    Knob("resolution_delay", "crossbar", "resolution_delay", false),
-    Knob("radix", "stages", "radix", true),
-    Knob("depth", "stages", "depth", true),
-    Knob("paths", "stages", "paths", true),
-    Knob("hop", "stages", "hop", false),
-    Knob("interface", "stages", "interface", false),
-    Knob("api_latency", "stages", "api_latency", false),
-    Knob("resolution_delay", "stages", "resolution_delay", false),
-    Knob("class", "credit", "class", true),
-    Knob("credits", "credit", "credits", true),
-    Knob("shared", "credit", "shared", true),
-    Knob("end_credits", "credit", "end_credits", true),
-    Knob("packet", "credit", "packet", false),
-    Knob("around", "credit", "around", false),
-    Knob("header", "credit", "header", false),
-    Knob("head", "credit", "head", false),
-    Knob("adapter_rate", "credit", "adapter_rate", false),
-    Knob("connect", "credit", "connect", false),
-    Knob("hold", "credit", "hold", false),
-    Knob("login", "credit", "login", false),
-    Knob("discard_after", "credit", "discard_after", false),
-    Knob("resolution_delay", "credit", "resolution_delay", false),
-    Knob("slot", "bus", "slot", false),
-    Knob("jam", "bus", "jam", false),
-    Knob("attempts", "bus", "attempts", true),
-    Knob("backoff_limit", "bus", "backoff_limit", true),
-    Knob("turnaround", "bus", "turnaround", false),
-    Knob("ttrt", "token", "ttrt", false),
-    Knob("stations", "token", "stations", true),
-    Knob("station_delay", "token", "station_delay", false),
-    Knob("fibre_m", "token", "fibre_m", true),
-    Knob("nodes", "sci", "nodes", true),
-    Knob("rings", "sci", "rings", true),
-    Knob("node_delay", "sci", "node_delay", false),
-    Knob("block", "sci", "block", true),
-    Knob("store", "sci", "store", true),
-    Knob("offset", "sci", "offset", true),
-    Knob("host_rate", "sci", "host_rate", false),
-    Knob("store_time", "sci", "store_time", false),
-    Knob("dma_setup", "sci", "dma_setup", false),
-    Knob("active", "sci", "active", true),
-    Knob("input", "sci", "input", true),
-    Knob("retry", "sci", "retry", false),
-    Knob("switch_delay", "sci", "switch_delay", false),
-    Knob("resolution_delay", "sci", "resolution_delay", false),
-    Knob("aging", "sci", "aging", false),
-    Knob("fair", "sci", "fair", false),
-    Knob("response", "sci", "response", false),
-    Knob("switch_queue", "sci", "switch_queue", true),
-    Knob("layout", "circuits", "layout", false),
-    Knob("llc_setup", "circuits", "llc_setup", false),
-    Knob("reallocation", "circuits", "reallocation", false),
-    Knob("reallocate_after", "circuits", "reallocate_after", false),
-    Knob("boot", "circuits", "boot", false),
-    Knob("restoration", "circuits", "restoration", false),
-    Knob("restore", "circuits", "restore", false),
-    Knob("discard", "atm", "discard", false),
-    Knob("threshold", "atm", "threshold", true),
-    Knob("fair_share", "atm", "fair_share", false),
-    Knob("module", "atm", "module", true),
-    Knob("cell_loss", "atm", "cell_loss", false),
-    Knob("pcr", "atm", "pcr", false),
-    Knob("unknown_rate", "lane", "unknown_rate", true),
-    Knob("bus_delay", "lane", "bus_delay", false),
-    Knob("arp_delay", "lane", "arp_delay", false),
-    Knob("delay", "path", "delay", false),
-    Knob("loss", "path", "loss", false),
-    Knob("reorder", "path", "reorder", false),
-    Knob("reorder_by", "path", "reorder_by", false),
+    Knob("host", "host", "preset", Word),
+    Knob("copies", "host", "copies", Number),
+    Knob("cpu_speed", "host", "speed", Word),
+    Knob("burst", "line", "burst", Size),
+    Knob("gap", "line", "gap", Size),
+    Knob("fill", "line", "fill", Word),
+    Knob("setup", "crossbar", "setup", Time),
+    Knob("crossbars", "crossbar", "crossbars", Number),
+    Knob("crossing", "crossbar", "crossing", Time),
+    Knob("busy", "crossbar", "busy", Word),
+    Knob("camp_limit", "crossbar", "camp_limit", Time),
+    Knob("order", "crossbar", "order", Word),
+    Knob("retry", "crossbar", "retry", Time),
+    Knob("tries", "crossbar", "tries", Number),
+    Knob("channels", "crossbar", "channels", Number),
+    Knob("choice", "crossbar", "choice", Word),
+    Knob("stripes", "crossbar", "stripes", Number),
+    Knob("credits", "crossbar", "credits", Number),
+    Knob("hold", "crossbar", "hold", Time),
+    Knob("signals", "crossbar", "signals", Word),
+    Knob("slot", "crossbar", "slot", Time),
+    Knob("resolution_delay", "crossbar", "resolution_delay", Time),
+    Knob("radix", "stages", "radix", Number),
+    Knob("depth", "stages", "depth", Number),
+    Knob("paths", "stages", "paths", Number),
+    Knob("hop", "stages", "hop", Time),
+    Knob("interface", "stages", "interface", Word),
+    Knob("api_latency", "stages", "api_latency", Time),
+    Knob("resolution_delay", "stages", "resolution_delay", Time),
+    Knob("class", "credit", "class", Number),
+    Knob("credits", "credit", "credits", Number),
+    Knob("shared", "credit", "shared", Number),
+    Knob("end_credits", "credit", "end_credits", Number),
+    Knob("packet", "credit", "packet", Size),
+    Knob("around", "credit", "around", Size),
+    Knob("header", "credit", "header", Size),
+    Knob("head", "credit", "head", Size),
+    Knob("adapter_rate", "credit", "adapter_rate", Rate),
+    Knob("connect", "credit", "connect", Time),
+    Knob("hold", "credit", "hold", Time),
+    Knob("login", "credit", "login", Time),
+    Knob("discard_after", "credit", "discard_after", Time),
+    Knob("resolution_delay", "credit", "resolution_delay", Time),
+    Knob("slot", "bus", "slot", Size),
+    Knob("jam", "bus", "jam", Size),
+    Knob("attempts", "bus", "attempts", Number),
+    Knob("backoff_limit", "bus", "backoff_limit", Number),
+    Knob("turnaround", "bus", "turnaround", Time),
+    Knob("ttrt", "token", "ttrt", Time),
+    Knob("stations", "token", "stations", Number),
+    Knob("station_delay", "token", "station_delay", Time),
+    Knob("fibre_m", "token", "fibre_m", Number),
+    Knob("nodes", "sci", "nodes", Number),
+    Knob("rings", "sci", "rings", Number),
+    Knob("node_delay", "sci", "node_delay", Time),
+    Knob("block", "sci", "block", Number),
+    Knob("store", "sci", "store", Number),
+    Knob("offset", "sci", "offset", Number),
+    Knob("host_rate", "sci", "host_rate", Rate),
+    Knob("store_time", "sci", "store_time", Time),
+    Knob("dma_setup", "sci", "dma_setup", Time),
+    Knob("active", "sci", "active", Number),
+    Knob("input", "sci", "input", Number),
+    Knob("retry", "sci", "retry", Time),
+    Knob("switch_delay", "sci", "switch_delay", Time),
+    Knob("resolution_delay", "sci", "resolution_delay", Time),
+    Knob("aging", "sci", "aging", Word),
+    Knob("fair", "sci", "fair", Word),
+    Knob("response", "sci", "response", Word),
+    Knob("switch_queue", "sci", "switch_queue", Number),
+    Knob("layout", "circuits", "layout", Word),
+    Knob("llc_setup", "circuits", "llc_setup", Time),
+    Knob("reallocation", "circuits", "reallocation", Time),
+    Knob("reallocate_after", "circuits", "reallocate_after", Time),
+    Knob("boot", "circuits", "boot", Time),
+    Knob("restoration", "circuits", "restoration", Word),
+    Knob("restore", "circuits", "restore", Time),
+    Knob("discard", "atm", "discard", Word),
+    Knob("threshold", "atm", "threshold", Number),
+    Knob("fair_share", "atm", "fair_share", Word),
+    Knob("module", "atm", "module", Number),
+    Knob("cell_loss", "atm", "cell_loss", Share),
+    Knob("pcr", "atm", "pcr", Rate),
+    Knob("unknown_rate", "lane", "unknown_rate", Number),
+    Knob("bus_delay", "lane", "bus_delay", Time),
+    Knob("arp_delay", "lane", "arp_delay", Time),
+    Knob("delay", "path", "delay", Time),
+    // Of networks without a switch.
+    Knob("latency", "path", "delay", Time),
+    Knob("loss", "path", "loss", Share),
+    Knob("reorder", "path", "reorder", Share),
+    Knob("reorder_by", "path", "reorder_by", Time),
+];
+
+/// What people also call a knob.
+const KNOB_ALIASES: &[(&str, &str)] = &[("bandwidth", "rate"), ("bw", "rate")];
+
+/// What other tools have as a knob and a network has not, with what there is.
+const NOT_KNOBS: &[(&str, &str)] = &[
+    (
+        "jitter",
+        "delays vary by a load (`--load 0.6`), or frame by frame by `reorder=5%:reorder_by=1ms`",
+    ),
+    (
+        "duplicate",
+        "frames are duplicated by a script or by `sonde lab tell duplicate h2 1%`",
+    ),
+    (
+        "corrupt",
+        "frames are corrupted by a script or by `sonde lab tell corrupt h2 1%`",
+    ),
 ];
 
 /// Why a network could not be had. Each message says what was asked for and what would be right.
@@ -340,20 +383,128 @@ pub fn resolve(
     Ok(spec)
 }
 
+/// The selector of a network as people type it: its name in any case, its knobs' values as options have them. A name that is not
+/// there stays as it is.
+///
+/// # Errors
+/// A value that can be read in two ways, or that its knob does not take.
+pub fn selector_of_option(text: &str) -> Result<String, CatalogueError> {
+    let mut parts = text.split(':');
+    let typed = parts.next().unwrap_or_default();
+    let known = FILES
+        .iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(typed));
+    let name = known.map_or(typed, |(name, _)| *name);
+    let mut selector = name.to_owned();
+    for part in parts {
+        selector.push(':');
+        let Some((knob, value)) = part.split_once('=') else {
+            selector.push_str(part);
+            continue;
+        };
+        let knob = knob.to_ascii_lowercase().replace('-', "_");
+        let alias = KNOB_ALIASES.iter().find(|(alias, _)| *alias == knob);
+        let knob = alias.map_or(knob.as_str(), |(_, knob)| *knob);
+        // Several tables may have a knob of this name, which take different things.
+        let takes = KNOBS.iter().filter(|known| known.0 == knob);
+        let mut values = takes.map(|known| value_of_option(known.3, value));
+        let first = values.next().unwrap_or_else(|| Ok(value.to_owned()));
+        let value = first.or_else(|problem| {
+            values
+                .find_map(Result::ok)
+                .ok_or_else(|| CatalogueError::Knob {
+                    network: name.to_owned(),
+                    text: part.to_owned(),
+                    problem,
+                })
+        })?;
+        selector.push_str(&format!("{knob}={value}"));
+    }
+    Ok(selector)
+}
+
+/// A value as files have it; one that files have in the same meaning stays as it is.
+fn value_of_option(takes: Takes, text: &str) -> Result<String, String> {
+    let bad = |error: &dyn std::fmt::Display| format!("cannot be set: {error}");
+    let is_counted = text.ends_with("frames") || text.ends_with("cells");
+    Ok(match takes {
+        Size => sonde_units::as_file(text, Bytes::of_option).map_err(|e| bad(&e))?,
+        Limit if !is_counted => {
+            sonde_units::as_file(text, Bytes::of_option).map_err(|e| bad(&e))?
+        }
+        Rate => sonde_units::as_file(text, BitRate::of_option).map_err(|e| bad(&e))?,
+        Time if text.ends_with(|c: char| c.is_ascii_digit()) && text != "0" => {
+            return Err(format!(
+                "cannot be set: its unit is missing: write {text}ms or {text}s"
+            ));
+        }
+        Time => sonde_units::as_file(text, Span::of_option).map_err(|e| bad(&e))?,
+        Share => {
+            Ratio::of_option(text).map_err(|e| bad(&e))?;
+            text.to_owned()
+        }
+        Number | Limit | Word => text.to_owned(),
+    })
+}
+
 fn text_of(name: &str) -> Result<&'static str, CatalogueError> {
     let found = FILES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, text)| *text).ok_or_else(|| {
-        let mut names: Vec<_> = FILES
-            .iter()
-            .map(|(known, _)| (strsim::damerau_levenshtein(known, name), *known))
-            .collect();
-        names.sort_unstable();
-        let nearest: Vec<_> = names.iter().take(3).map(|(_, known)| *known).collect();
-        CatalogueError::Unknown {
+    found
+        .map(|(_, text)| *text)
+        .ok_or_else(|| CatalogueError::Unknown {
             name: name.to_owned(),
-            nearest: format!("the nearest are {}", nearest.join(", ")),
+            nearest: nearest(name),
+        })
+}
+
+/// A sentence with what may be meant by a name that is not there.
+fn nearest(name: &str) -> String {
+    const NAMED_MAX: usize = 3;
+    if let Some((network, interface)) = name.split_once('=') {
+        return format!(
+            "NAME=INTERFACE is of real hosts: `--testbed hosts:a,b --network {}={}`",
+            excerpt(network),
+            excerpt(interface)
+        );
+    }
+    let is_number = name.starts_with(|c: char| c.is_ascii_digit());
+    let has_unit = name.ends_with(|c: char| !c.is_ascii_digit());
+    if is_number && has_unit && name.parse::<Span>().is_ok() {
+        return format!("a delay and nothing else is `wire:delay={name}`");
+    }
+    let rate = BitRate::of_option(name).ok().filter(|_| is_number);
+    let word = name.to_ascii_lowercase();
+    let all = catalogue();
+    let is_meant = |spec: &&NetworkSpec| match rate {
+        Some(_) => spec.line.rate == rate,
+        None => {
+            let is_word = word.len() >= 3;
+            is_word && (spec.name.contains(&word) || spec.summary.to_lowercase().contains(&word))
         }
-    })
+    };
+    let meant: Vec<&str> = all
+        .iter()
+        .filter(is_meant)
+        .map(|spec| spec.name.as_str())
+        .take(NAMED_MAX)
+        .collect();
+    if let (false, Some(rate)) = (meant.is_empty(), rate) {
+        return format!("of {rate} there are {}", meant.join(", "));
+    }
+    if !meant.is_empty() {
+        return format!("there are {}", meant.join(", "));
+    }
+    let mut names: Vec<_> = FILES
+        .iter()
+        .map(|(known, _)| (strsim::damerau_levenshtein(known, name), *known))
+        .collect();
+    names.sort_unstable();
+    let nearest: Vec<_> = names
+        .iter()
+        .take(NAMED_MAX)
+        .map(|(_, known)| *known)
+        .collect();
+    format!("the nearest are {}", nearest.join(", "))
 }
 
 /// Sets one knob, written `name=value`.
@@ -366,12 +517,16 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
     let (name, value) = text
         .split_once('=')
         .ok_or_else(|| error("is not a knob: write `knob=value`, as in `mtu=1500`".into()))?;
-    let Some(Knob(_, place, key, number)) = knob_of(table, name) else {
-        let known: Vec<_> = KNOBS
-            .iter()
-            .filter(|knob| has_place(table, knob.1))
-            .map(|knob| knob.0)
-            .collect();
+    let Some(Knob(_, place, key, takes)) = knob_of(table, name) else {
+        if let Some((_, instead)) = NOT_KNOBS.iter().find(|(other, _)| *other == name) {
+            return Err(error(format!("is not a knob; {instead}")));
+        }
+        let mut known: Vec<&str> = Vec::new();
+        for knob in KNOBS.iter().filter(|knob| has_place(table, knob.1)) {
+            if !known.contains(&knob.0) {
+                known.push(knob.0);
+            }
+        }
         return Err(error(format!(
             "is not a knob; this network has {}",
             known.join(", ")
@@ -382,7 +537,7 @@ fn turn(table: &mut toml::Table, network: &str, text: &str) -> Result<(), Catalo
             "does not apply: this network has no [{place}]"
         )));
     }
-    let value = if *number {
+    let value = if *takes == Number {
         let parsed = value
             .parse()
             .map_err(|_| error("needs a bare whole number, as in `mtu=1500`".into()))?;

@@ -37,7 +37,7 @@ mod spec;
 mod station;
 mod words;
 
-pub use catalogue::{CatalogueError, catalogue, named, parse, resolve};
+pub use catalogue::{CatalogueError, catalogue, named, parse, resolve, selector_of_option};
 pub use chain::{ChainStep, Headers, overhead, tcp_max, tcp_with_acks, udp_max};
 pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build, build_with};

@@ -396,3 +396,52 @@ fn examples_of_segments_and_rings_are_read() {
         assert!(sonde_link::Fabric::new(&spec, 6, 1).is_ok());
     }
 }
+
+#[test]
+fn selectors_are_taken_as_people_type_them() {
+    for (typed, selector) in [
+        ("Ethernet-1G", "ethernet-1g"),
+        ("ATM-OC3c:VC=svc:buffer=64k", "atm-oc3c:vc=svc:buffer=64KiB"),
+        ("ethernet-100:buffer=512kB", "ethernet-100:buffer=512KiB"),
+        ("atm-oc3c:buffer=100cells", "atm-oc3c:buffer=100cells"),
+        ("ethernet-1g:rate=100mbit", "ethernet-1g:rate=100Mbit"),
+        ("ethernet-1g:bandwidth=10G", "ethernet-1g:rate=10Gbit"),
+        ("wire:delay=10ms:loss=0.1%", "wire:delay=10ms:loss=0.1%"),
+        ("ethernet-10:slot=64B", "ethernet-10:slot=64B"),
+        ("fddi:reorder-by=1ms", "fddi:reorder_by=1ms"),
+        ("./Mine.toml:mtu=900", "./Mine.toml:mtu=900"),
+        ("nowhere:delay=1ms", "nowhere:delay=1ms"),
+    ] {
+        assert_eq!(sonde_link::selector_of_option(typed).unwrap(), selector);
+    }
+    for (typed, why) in [
+        ("wire:loss=1", "1% or 100%"),
+        ("wire:delay=10", "10ms or 10s"),
+        ("ethernet-1g:rate=10", "K, M, G, T"),
+        ("ethernet-100:buffer=some", "as in `64KiB`"),
+    ] {
+        let error = sonde_link::selector_of_option(typed).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn what_may_be_meant_is_named() {
+    for (name, meant) in [
+        ("1g", "ethernet-1g"),
+        ("10G", "ethernet-10g"),
+        ("gigabit", "ethernet-1g"),
+        ("10ms", "wire:delay=10ms"),
+        ("eth=eth0", "--testbed hosts:a,b --network eth=eth0"),
+        ("wan-100m", "wan-100m-20ms"),
+        ("fdid", "fddi"),
+        ("ethernet-1g:jitter=1ms", "reorder_by=1ms"),
+    ] {
+        let error = resolve(name, &|_| unreachable!()).unwrap_err().to_string();
+        assert!(error.contains(meant), "{error}");
+    }
+    // A network without a switch has one delay, whatever it is called.
+    let spec = resolve("wire:latency=10ms", &|_| unreachable!()).unwrap();
+    assert_eq!(spec.path.delay, sonde_units::Span::millis(10));
+}

@@ -24,7 +24,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use sonde_measure::{ResultRow, Run};
+use sonde_measure::{Number, Quantity, ResultRow, Run};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -92,13 +92,73 @@ pub enum Judged {
 }
 
 /// A judgement, or why there is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Judgement {
     /// What it is; null where the command judges nothing.
     pub state: Option<Judged>,
     /// Why it is not `pass`, or why there is none.
     pub reasons: Vec<String>,
+    /// The result of each requirement, in the plan's order; empty where nothing is required.
+    pub requirements: Vec<JudgedRequirement>,
+}
+
+/// The result of a requirement.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JudgedRequirement {
+    /// It in words, as `latency p99 of 1 B over tcp <= 30.00 µs`.
+    pub requirement: String,
+    /// What is bounded.
+    pub quantity: Quantity,
+    /// Which figure of it: `p50`, `p99`, `max`.
+    pub statistic: String,
+    /// `fail` with any row that fails, or without a row; else `inconclusive` with any that is; else `pass`.
+    pub state: Judged,
+    /// The figure of the worst row, in the unit of the quantity; null where that has none.
+    pub figure: Option<Number>,
+    /// The bound that it was held against; of a part of the ceiling, the rate.
+    pub bound: Option<Number>,
+    /// How far it is on the right side of the bound, in parts of the bound; below 0 on the wrong side.
+    pub margin: Option<Number>,
+    /// Rows that pass.
+    pub passed: u64,
+    /// Rows that fail.
+    pub failed: u64,
+    /// Rows that are inconclusive.
+    pub inconclusive: u64,
+    /// Hosts that all failing rows have in common, where there are several rows.
+    pub hosts: Vec<String>,
+    /// The rows, the worst first; at most 20.
+    pub worst: Vec<JudgedRow>,
+}
+
+/// The result of a requirement in one row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct JudgedRow {
+    /// What it is.
+    pub state: Judged,
+    /// The figure, in the unit of the quantity; null where there is none.
+    pub figure: Option<Number>,
+    /// How far it is on the right side of the bound, in parts of the bound.
+    pub margin: Option<Number>,
+    /// The row's cell.
+    pub cell: String,
+    /// Its network.
+    pub network: String,
+    /// Its path.
+    pub path: String,
+    /// Its probe.
+    pub probe: String,
+    /// User bytes in a message.
+    pub size_bytes: Option<u64>,
+    /// The sending host; null where the row is of several pairs.
+    pub src: Option<String>,
+    /// The receiving host.
+    pub dst: Option<String>,
+    /// Why it does not pass, beside the figure; how it is known where it does.
+    pub why: Option<String>,
 }
 
 impl Judgement {
@@ -107,6 +167,7 @@ impl Judgement {
         Self {
             state: None,
             reasons: vec![why.into()],
+            requirements: Vec::new(),
         }
     }
 }
@@ -210,7 +271,7 @@ mod tests {
         assert_eq!(
             value,
             json!({"schema": "sonde/2", "command": "assess", "arguments": "assess", "run": null, "results": [], "findings": [],
-                "verdict": {"state": null, "reasons": ["why"]}, "warnings": []})
+                "verdict": {"state": null, "reasons": ["why"], "requirements": []}, "warnings": []})
         );
         let again: Document<Command> = serde_json::from_value(value.clone()).unwrap();
         assert_eq!(again, document);

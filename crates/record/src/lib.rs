@@ -11,6 +11,8 @@ mod export;
 pub mod fuzz;
 mod store;
 
-pub use document::{Document, DocumentFinding, Judged, Judgement, SchemaName, schema};
+pub use document::{
+    Document, DocumentFinding, Judged, JudgedRequirement, JudgedRow, Judgement, SchemaName, schema,
+};
 pub use export::{Export, ExportError, ExportName, export_csv, export_json};
-pub use store::{Store, StoreError};
+pub use store::{LATEST, Store, StoreError};

@@ -54,5 +54,6 @@ pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
     anatomy_table, checks_table, findings_text, flows_table, kernel_table, library_table,
     messages_table, placements_table, queueing_table, rows_table, summary_table, sweep_table,
+    wrapped,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -182,7 +182,19 @@ impl Scope {
             .collect();
         let mut cells = run.cells.iter();
         let first = cells.find(|cell| names.contains(cell.factors.network.as_str()));
-        let hosts = first.map_or_else(Vec::new, |cell| cell.factors.hosts.clone());
+        let mut hosts = first.map_or_else(Vec::new, |cell| cell.factors.hosts.clone());
+        // A flow of a pattern is of two hosts.
+        for cell in run
+            .cells
+            .iter()
+            .filter(|cell| names.contains(cell.factors.network.as_str()))
+        {
+            for host in &cell.factors.hosts {
+                if !hosts.contains(host) {
+                    hosts.push(host.clone());
+                }
+            }
+        }
         let is_host = |name: &String| hosts.contains(name);
         let pairs: BTreeSet<(&str, &str)> = run
             .launches

@@ -735,7 +735,7 @@ pub(crate) const INDENT: &str = "         ";
 
 /// Words in lines of at most `width`, each after `indent`; a word that is longer stands alone, and what is between backquotes
 /// is one word, so that it can be copied. At most 120 columns, since longer lines are hard to read.
-pub(crate) fn wrapped(text: &str, width: usize, indent: &str) -> String {
+pub fn wrapped(text: &str, width: usize, indent: &str) -> String {
     let room = width.clamp(40, 120) - indent.len();
     let mut quoted = false;
     let words = text.split(|c: char| {

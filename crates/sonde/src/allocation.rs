@@ -50,6 +50,12 @@ pub fn bystander(kind: Kind) -> Option<i32> {
     }
 }
 
+/// How many nodes the allocation has that this process is in.
+pub fn nodes() -> Option<usize> {
+    let allocation = Allocation::here().ok().flatten()?;
+    Some(allocation.nodes.len())
+}
+
 /// Slurm 22.05 kills a whole step ("error reading header: Connection reset by peer") when a task is gone before what srun
 /// hands on to it has arrived: such a task waits for the end of its input, and a little.
 fn await_input_end() {

@@ -252,14 +252,22 @@ impl<'a> Campaign<'a> {
         {
             return Ok(End::NotKept(error));
         }
-        let mut numbers: Vec<usize> = (0..self.blocks.len()).collect();
-        while !numbers.is_empty() {
-            match self.rounds(&numbers, interrupted) {
-                Ok(None) => {}
-                Ok(Some(end)) => return Ok(end),
-                Err(error) => return Ok(End::NotKept(error)),
+        // A matrix of all pairs comes before all else, with what stands out of it: a bad host is known first.
+        let is_matrix = |number: &usize| {
+            self.blocks[*number]
+                .rounds()
+                .is_some_and(|of| of.flows.is_matrix())
+        };
+        let (first, then): (Vec<usize>, Vec<usize>) = (0..self.blocks.len()).partition(is_matrix);
+        for mut numbers in [first, then] {
+            while !numbers.is_empty() {
+                match self.rounds(&numbers, interrupted) {
+                    Ok(None) => {}
+                    Ok(Some(end)) => return Ok(end),
+                    Err(error) => return Ok(End::NotKept(error)),
+                }
+                numbers = self.follow(source)?;
             }
-            numbers = self.follow(source)?;
         }
         for net in 0..self.live.len() {
             if let Err(error) = self.refer(net, true) {

@@ -103,7 +103,8 @@ pub struct Check<'a> {
 /// # Errors
 /// The network is none, or no frame passes it.
 pub fn plan(common: &Common) -> Result<Plan, Failure> {
-    let network = match common.networks.first() {
+    let networks = common.networks();
+    let network = match networks.first() {
         Some(network) => network.as_str(),
         None => DEFAULT_NETWORK,
     };

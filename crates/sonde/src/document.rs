@@ -5,6 +5,7 @@
 //!          findings and warnings are put in here, the verdict is that of its [`Outcome`].
 //! Checked: `tests/json.rs`, which holds what each command prints to the schema that `sonde report schema` prints.
 
+use crate::accept::Accepted;
 use crate::check::Check;
 use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
@@ -31,6 +32,9 @@ pub enum Command<'a> {
     /// `sonde assess`.
     #[serde(rename = "assess")]
     Assess(Assessed),
+    /// `sonde accept`.
+    #[serde(rename = "accept")]
+    Accept(Accepted),
     /// `sonde probe` of any kind but `check`.
     #[serde(rename = "probe")]
     Probe,
@@ -135,6 +139,7 @@ impl Outcome {
         Judgement {
             state: Some(state),
             reasons,
+            requirements: Vec::new(),
         }
     }
 }

@@ -70,10 +70,10 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions, host: u16) -> Resul
             "a shell needs a terminal; `sonde lab run -- sh script` runs without one",
         ));
     }
-    if host > options.hosts.hosts {
+    if host > options.hosts.count() {
         return Err(Failure::usage(format!(
             "there is no host h{host}: this lab has h1 to h{}",
-            options.hosts.hosts
+            options.hosts.count()
         )));
     }
     let signals = SignalFd::new(&[SIGHUP, SIGTERM, SIGWINCH])?;

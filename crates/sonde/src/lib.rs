@@ -7,6 +7,7 @@
 // What is told goes by `sonde_sys::tell!`, which does not panic.
 #![deny(clippy::print_stderr)]
 
+mod accept;
 mod allocation;
 mod any_path;
 mod campaign;
@@ -37,6 +38,7 @@ mod place;
 mod plan;
 mod replay;
 mod report;
+mod require;
 mod shown;
 mod sound;
 mod source;
@@ -44,7 +46,7 @@ mod testbed;
 mod tune;
 mod wanted;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use exit::Ending;
 use sonde_sys::tell;
 use std::process::ExitCode;
@@ -62,9 +64,13 @@ pub fn main() -> ExitCode {
     if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return ended(code);
     }
-    let arguments = match cli::Arguments::try_parse() {
+    let matches = cli::command().try_get_matches();
+    let arguments = matches.and_then(|matches| cli::Arguments::from_arg_matches(&matches));
+    let arguments = match arguments {
         Ok(arguments) => arguments,
         Err(error) => {
+            let words: Vec<_> = std::env::args_os().collect();
+            let error = cli::explained(error, &cli::command(), &words);
             let code = if error.use_stderr() {
                 exit::code(&Ending::Usage)
             } else {

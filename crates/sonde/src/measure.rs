@@ -5,16 +5,16 @@
 //!          measured is printed.
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
+mod finish;
 mod kept;
 mod planned;
 
+pub use finish::requirements_text;
 pub use kept::{begun, command_line, not_kept, say_where};
 pub use planned::Planned;
 
 use crate::any_path::AnyPath;
 use crate::campaign::{Campaign, End, LiveNetwork, Observer, Silent, unix_ns};
-use crate::document::{self, Command, Document};
-use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel;
@@ -22,11 +22,11 @@ use crate::layout::{self, Block, TestNetwork};
 use crate::library;
 use crate::model;
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
-use crate::shown::{self, Form};
+use crate::require::Sources;
+use crate::shown::Form;
 use crate::source::{Searches, Seen, Source};
 use crate::testbed::{self, LabOptions};
 use crate::tune::TUNE;
-use crate::wanted::{too_few, too_wide};
 use sonde_fleet::{Fleet, Joined, SshOptions};
 use sonde_lab::{Config, Profile};
 use sonde_measure::{
@@ -35,8 +35,9 @@ use sonde_measure::{
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::Store;
-use sonde_report::{Place, View};
+use sonde_report::View;
 use sonde_sys::tell;
+use sonde_units::BitRate;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -48,6 +49,8 @@ use std::rc::Rc;
 pub struct Task {
     /// The plan; of a resumed run, the run's own.
     pub plan: Plan,
+    /// What is required beside what the plan says.
+    pub sources: Sources,
     /// The folder of the store and the reports.
     pub out: PathBuf,
     /// Go on with this run; with the latest that can be where the name is empty.
@@ -85,6 +88,7 @@ pub struct Measured {
 impl Task {
     /// Does it; the exit code.
     pub fn run(mut self) -> Result<i32, Failure> {
+        self.take_requirements()?;
         if self.is_only_printed() {
             return self.print();
         }
@@ -96,6 +100,17 @@ impl Task {
             tell!("sonde: nothing could be measured: {reason}");
         }
         self.finish(&measured.run, measured.trouble)
+    }
+
+    /// The plan requires what files and a baseline say.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn take_requirements(&mut self) -> Result<(), Failure> {
+        let more = self.sources.requirements(&self.out, &self.plan)?;
+        self.sources = Sources::default();
+        self.plan = self.plan.clone().requiring(more);
+        Ok(())
     }
 
     /// Measures what the plan says, or goes on with the run that is to be resumed; an exit code where another process of the same
@@ -220,7 +235,7 @@ impl Task {
                     ))
                 })?
         } else {
-            name.clone()
+            store.find(name).map_err(Failure::cannot)?
         };
         let run = store.load(&id).map_err(Failure::cannot)?;
         if run.head.plan.is_empty() {
@@ -276,7 +291,15 @@ impl Task {
     }
 
     /// A live network for each network of the same hosts.
-    fn of_hosts(&self, mut fleet: Fleet) -> Result<Vec<LiveNetwork>, Failure> {
+    fn of_hosts(&self, fleet: Fleet) -> Result<Vec<LiveNetwork>, Failure> {
+        let mut live = self.of_choices(fleet)?;
+        if let Some(rate) = self.plan.testbed.line_rate {
+            live.iter_mut().for_each(|up| up.rated(rate));
+        }
+        Ok(live)
+    }
+
+    fn of_choices(&self, mut fleet: Fleet) -> Result<Vec<LiveNetwork>, Failure> {
         let choices = self.plan.networks.iter().map(NetworkPlan::choice);
         let choices = choices.collect::<Result<Vec<_>, _>>()?;
         fleet.join(&choices).map_err(Failure::cannot)?;
@@ -296,7 +319,7 @@ impl Task {
         let testbed = &self.plan.testbed;
         let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
-            hosts: testbed.hosts,
+            hosts: Some(testbed.hosts),
             attachment: testbed.attachment,
             profile,
             seed: self.plan.repeat.seed,
@@ -394,87 +417,6 @@ impl Task {
         (run.head.state, run.head.ended_unix_ns) = (RunState::Open, None);
         run.events.push(event);
         Ok(run)
-    }
-
-    /// Prints what was measured, writes the report, and says how it went.
-    fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
-        let rows = run.rows();
-        let mut warnings = run.warnings.clone();
-        let mut outcome = Outcome::of(run, self.strict);
-        outcome.is_measured &= self.all_skipped(run).is_none();
-        outcome.is_judged = !self.plan.requirements.is_empty();
-        let mut said = Vec::new();
-        for requirement in &self.plan.requirements {
-            let judged = requirement.judged(&rows);
-            said.extend(judged.failed.iter().chain(&judged.inconclusive).cloned());
-            outcome.failed.extend(judged.failed);
-            outcome.inconclusive.extend(judged.inconclusive);
-        }
-        let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
-        warnings.extend(wide.clone());
-        outcome.uncertain.extend(wide);
-        if self.json {
-            // The tables say it beside the figures.
-            warnings.extend(too_few(&rows));
-        }
-        warnings.extend(said);
-        if self.is_screen(run) {
-            return self.finish_on_screen(run, &warnings, trouble, outcome);
-        }
-        if self.json_stream {
-            for warning in &warnings {
-                Event::Warning { text: warning }.say()?;
-            }
-        } else if self.json {
-            let command = Command::of(run);
-            document::print(&Document {
-                warnings: warnings.clone(),
-                ..document::of_run(command, run, outcome.judgement())
-            })?;
-        } else {
-            shown::print(run, self.form, width(), &Place::default());
-        }
-        for warning in &warnings {
-            tell!("sonde: {warning}");
-        }
-        if let Some(trouble) = trouble {
-            return Err(not_kept(&trouble));
-        }
-        if self.form != Form::Rows {
-            say_report(run, &self.out.join(format!("{}.html", run.head.id)));
-        }
-        say_where(&run.head.id, &self.out);
-        self.ended(run, outcome)
-    }
-
-    /// Whether the run ends in the screen.
-    fn is_screen(&self, run: &Run) -> bool {
-        let is_text = !self.json && !self.json_stream;
-        is_text && self.form.for_run(run) == Form::Screen
-    }
-
-    /// The same where it is a screen: it comes last, and names the report and the run itself.
-    fn finish_on_screen(
-        &self,
-        run: &Run,
-        warnings: &[String],
-        trouble: Option<String>,
-        outcome: Outcome,
-    ) -> Result<i32, Failure> {
-        for warning in warnings {
-            tell!("sonde: {warning}");
-        }
-        let mut place = crate::report::place(&run.head.id, &self.out);
-        let page = self.out.join(format!("{}.html", run.head.id));
-        if let Err(why) = write_report(run, &page) {
-            tell!("sonde: {why}");
-            place.page = None;
-        }
-        shown::print(run, self.form, width(), &place);
-        match trouble {
-            Some(trouble) => Err(not_kept(&trouble)),
-            None => self.ended(run, outcome),
-        }
     }
 }
 
@@ -604,6 +546,20 @@ impl LiveNetwork {
             network,
             one_way_ns: None,
         }
+    }
+
+    /// With this rate of the line, whatever the interfaces report.
+    fn rated(&mut self, rate: BitRate) {
+        let row = &self.network.row;
+        if let Some(bps) = row.line_bps.filter(|bps| *bps != rate.bps()) {
+            tell!(
+                "sonde: {}: `--line-rate {rate}` stands in place of the {} that the interfaces report",
+                row.name,
+                sonde_report::rate(bps as f64)
+            );
+        }
+        let summary = row.summary.clone().unwrap_or_default();
+        self.network = model::real(&row.name.clone(), &summary, row.mtu_bytes, Some(rate.bps()));
     }
 
     /// Works out the bounds of everything that is measured here.

@@ -2,6 +2,7 @@
 //!
 //! Checked: the end-to-end tests of `report`.
 
+use crate::cli;
 use crate::document::{self, Assessed, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -10,19 +11,20 @@ use crate::networks::table;
 use crate::shown::Form;
 use clap::{Args, Subcommand};
 use sonde_measure::{Run, RunState};
-use sonde_record::{Judgement, Store};
+use sonde_record::{Judgement, LATEST, Store};
 use sonde_report::{Change, Comparison, Limits, Place, View};
 use sonde_sys::tell;
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Where runs are.
 #[derive(Debug, Args)]
 pub struct From {
-    /// The run [default: the latest one].
+    /// The run: its id or the begin of it, latest, latest~1 (the one before) [default: latest].
     run: Option<String>,
     /// The folder of the store.
-    #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
     out: PathBuf,
 }
 
@@ -32,7 +34,7 @@ pub enum ReportTask {
     /// List the runs in the store.
     List {
         /// The folder of the store.
-        #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+        #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
     },
     /// Show a run: on one screen where it is of `assess`, else its tables and findings.
@@ -57,22 +59,22 @@ pub enum ReportTask {
     },
     /// Compare two runs, cell by cell: what became better or worse, and where more repetitions are needed.
     #[command(
-        after_help = "Examples:\n  sonde report compare 20261121T043302Z-1f09c3\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 50\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
+        after_help = "Examples:\n  sonde report compare latest~1\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 5%\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
     )]
     Compare {
-        /// The run to compare with: the baseline.
+        /// The run to compare with, the baseline: its id or the begin of it, latest, latest~1 (the one before).
         baseline: String,
-        /// The run [default: the latest one].
+        /// The run [default: latest].
         run: Option<String>,
         /// The folder of the store.
-        #[arg(long, value_name = "DIR", default_value = crate::cli::OUT)]
+        #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
-        /// Ignore changes below this, in thousandths.
-        #[arg(long, value_name = "PER MILLE", default_value_t = 20)]
-        threshold: u64,
-        /// The change for which the needed repetitions are computed, in thousandths.
-        #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=10_000))]
-        detect: u64,
+        /// Ignore changes below this share.
+        #[arg(long = "threshold", value_name = "SHARE", default_value = "2%", value_parser = cli::per_mille::<10_000>)]
+        threshold_per_mille: u64,
+        /// The change for which the needed repetitions are computed.
+        #[arg(long = "detect", value_name = "SHARE", default_value = "5%", value_parser = cli::change)]
+        detect_per_mille: u64,
         /// Factors in which the runs may differ: network, hosts, profile, method, wait, attachment, testbed, or a parameter.
         #[arg(long, value_name = "FACTOR,...", value_delimiter = ',')]
         ignore: Vec<String>,
@@ -94,13 +96,16 @@ pub enum ReportTask {
     },
     /// Export all measurements for other programs.
     #[command(
-        after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json > run.json"
+        after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json --to run.json"
     )]
     Export {
         #[command(flatten)]
         from: From,
         #[command(flatten)]
         form: ExportForm,
+        /// The file [default: standard output].
+        #[arg(long, value_name = "FILE")]
+        to: Option<PathBuf>,
     },
     /// Print the JSON schema of all that is printed as JSON.
     #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
@@ -151,19 +156,13 @@ pub fn place(run: &str, out: &Path) -> Place {
 /// A run of the store in this folder; the latest one where none is named.
 pub fn load(out: &Path, id: Option<&str>) -> Result<Run, Failure> {
     let store = Store::read(out).map_err(Failure::cannot)?;
-    let id = match id {
-        Some(id) => id.to_owned(),
-        None => store
-            .latest()
-            .map_err(Failure::cannot)?
-            .map(|head| head.id)
-            .ok_or_else(|| {
-                Failure::cannot(format!(
-                    "there is no run in {}: `sonde assess` makes one",
-                    out.display()
-                ))
-            })?,
-    };
+    if id.is_none() && store.latest().map_err(Failure::cannot)?.is_none() {
+        return Err(Failure::cannot(format!(
+            "there is no run in {}: `sonde assess` makes one",
+            out.display()
+        )));
+    }
+    let id = store.find(id.unwrap_or(LATEST)).map_err(Failure::cannot)?;
     store.load(&id).map_err(Failure::cannot)
 }
 
@@ -197,8 +196,8 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             baseline,
             run,
             out,
-            threshold,
-            detect,
+            threshold_per_mille,
+            detect_per_mille,
             ignore,
             json,
             fail_on_regression,
@@ -208,8 +207,8 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 From { run, out }.load()
             };
             let limits = Limits {
-                threshold_per_mille: threshold,
-                detect_per_mille: detect,
+                threshold_per_mille,
+                detect_per_mille,
                 ignore: ignore.into_iter().collect(),
             };
             let (a, b) = (load(Some(baseline))?, load(run)?);
@@ -241,17 +240,28 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             document::print_schema()?;
             Ok(0)
         }
-        ReportTask::Export { from, form } => {
+        ReportTask::Export { from, form, to } => {
             let run = from.load()?;
-            let mut to = std::io::stdout().lock();
+            let failure = |error: &std::io::Error| match &to {
+                Some(path) => {
+                    Failure::unwritten(format!("cannot write {}: {error}", path.display()))
+                }
+                None => Failure::of_output(error),
+            };
+            let mut sink: Box<dyn Write> = match &to {
+                Some(path) => Box::new(BufWriter::new(
+                    File::create(path).map_err(|error| failure(&error))?,
+                )),
+                None => Box::new(std::io::stdout().lock()),
+            };
             let written = if form.csv {
-                sonde_record::export_csv(&run, &mut to)
+                sonde_record::export_csv(&run, &mut sink)
             } else {
-                sonde_record::export_json(shown(Command::ReportExport, &run), &run, &mut to)
+                sonde_record::export_json(shown(Command::ReportExport, &run), &run, &mut sink)
             };
             written
-                .and_then(|()| Ok(to.flush()?))
-                .map_err(|error| Failure::of_output(error.io()))?;
+                .and_then(|()| Ok(sink.flush()?))
+                .map_err(|error| failure(error.io()))?;
             Ok(0)
         }
     }

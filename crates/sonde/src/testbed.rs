@@ -1,11 +1,12 @@
 //! The options that describe a lab, lowered to its configuration.
 
+use crate::cli;
 use crate::failure::Failure;
 use crate::plan::{DEFAULT_NETWORK, host_number};
 use clap::Args;
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
-use sonde_link::{FaultSpec, NetworkSpec, Script};
+use sonde_link::{CatalogueError, FaultSpec, NetworkSpec, Script};
 use sonde_sys::file;
 use sonde_units::Instant;
 use std::fs::File;
@@ -14,14 +15,14 @@ use std::path::{Path, PathBuf};
 /// The hosts of a lab.
 #[derive(Clone, Debug, Args)]
 pub struct HostOptions {
-    /// Number of hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N.
-    #[arg(long, default_value_t = 4)]
-    pub hosts: u16,
+    /// Number of a lab's hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N [default: 4].
+    #[arg(long, value_name = "N", value_parser = cli::hosts)]
+    pub hosts: Option<u16>,
     /// How hosts are attached: tap, veth, or auto for the first that is available.
     #[arg(long, default_value = "auto", value_parser = attachment)]
     pub attachment: Attachment,
     /// TCP settings of the hosts: modern, era, or era:window=BYTES.
-    #[arg(long, default_value = "modern")]
+    #[arg(long, default_value = "modern", value_parser = cli::name::<Profile>)]
     pub profile: Profile,
     /// Random seed.
     #[arg(long, default_value_t = 1)]
@@ -31,12 +32,26 @@ pub struct HostOptions {
     pub tun: PathBuf,
 }
 
+/// Whether this machine has an interface of this name.
+fn is_interface(name: &str) -> bool {
+    let is_name = !name.is_empty() && !name.contains(['/', '.']);
+    is_name && Path::new("/sys/class/net").join(name).exists()
+}
+
+impl HostOptions {
+    /// How many there are.
+    pub fn count(&self) -> u16 {
+        const USUAL: u16 = 4;
+        self.hosts.unwrap_or(USUAL)
+    }
+}
+
 /// The lab to start.
 #[derive(Clone, Debug, Args)]
 pub struct LabOptions {
     /// The network: a name of `sonde lab list` or a file of your own, with knobs. Several join the same hosts: the second
     /// is eth1 at 10.9.1.N, where host hN is called hN-eth1.
-    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", default_value = DEFAULT_NETWORK)]
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", value_delimiter = ',', value_parser = cli::network_name(), hide_possible_values = true, default_value = DEFAULT_NETWORK)]
     pub networks: Vec<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
@@ -45,7 +60,7 @@ pub struct LabOptions {
     #[arg(long, default_value = DEFAULT_CPUS, value_name = "PLAN")]
     pub cpus: String,
     /// Background traffic inside the (first) network, to each host: RHO[:law=LAW][:size=BYTES], as in 0.6.
-    #[arg(long, value_name = "RHO")]
+    #[arg(long, value_name = "RHO", value_parser = load)]
     pub load: Option<Load>,
     /// Faults and changes with their times: a file with lines of TIME COMMAND, as `2s link h2 down`; commands are those of
     /// `sonde lab tell`. Times count from the start of the lab.
@@ -65,8 +80,12 @@ pub struct LabOptions {
 const NETWORKS_MAX: usize = 8;
 const DEFAULT_CPUS: &str = CpuPlan::AUTO;
 
+fn load(text: &str) -> Result<Load, String> {
+    cli::load(text)?.parse()
+}
+
 fn attachment(text: &str) -> Result<Attachment, String> {
-    match text {
+    match text.to_lowercase().as_str() {
         "auto" => Ok(Attachment::Auto),
         "tap" => Ok(Attachment::Tap),
         "veth" => Ok(Attachment::Veth),
@@ -88,10 +107,16 @@ pub fn this_program() -> Result<PathBuf, Failure> {
 
 /// The network that a selector names.
 pub fn network(selector: &str) -> Result<NetworkSpec, Failure> {
-    sonde_link::resolve(selector, &|path| {
+    let found = sonde_link::resolve(selector, &|path| {
         file::text(Path::new(path)).map_err(|e| e.to_string())
+    });
+    found.map_err(|error| match &error {
+        CatalogueError::Unknown { name, .. } if is_interface(name) => Failure::usage(format!(
+            "`{name}` is an interface of this machine, and networks of the lab are emulated: measure it between hosts by \
+             `--testbed hosts:a,b --network eth={name}`"
+        )),
+        _ => Failure::usage(error),
     })
-    .map_err(Failure::usage)
 }
 
 impl LabOptions {
@@ -136,7 +161,7 @@ impl LabOptions {
         Ok(Config {
             network: networks.remove(0),
             beside: networks,
-            hosts: self.hosts.hosts,
+            hosts: self.hosts.count(),
             attachment: self.hosts.attachment,
             tun: self.hosts.tun.clone(),
             profile: self.hosts.profile,
@@ -161,7 +186,7 @@ impl LabOptions {
                 "the load `{load}` names a rate or hosts: in the lab the switch makes it; leave `of` and `flow` out"
             )));
         }
-        for host in 0..self.load.as_ref().map_or(0, |_| self.hosts.hosts) {
+        for host in 0..self.load.as_ref().map_or(0, |_| self.hosts.count()) {
             network
                 .load
                 .extend(self.load.as_ref().map(|load| load.scheduled(host)));
@@ -190,10 +215,10 @@ impl LabOptions {
     pub fn start(&self) -> Result<(Lab, Config), Failure> {
         let mut config = self.config()?;
         let captured = self.pcap.as_ref().map(|(host, _)| *host);
-        if let Some(host) = captured.filter(|host| *host > self.hosts.hosts) {
+        if let Some(host) = captured.filter(|host| *host > self.hosts.count()) {
             return Err(Failure::usage(format!(
                 "cannot capture at h{host}: this lab has h1 to h{}",
-                self.hosts.hosts
+                self.hosts.count()
             )));
         }
         let ledger = self

@@ -10,11 +10,13 @@ mod place;
 mod screen;
 mod seeds;
 mod traps;
+mod typed;
 
 /// With a lab or with many ranks, and nothing measured: two at a time.
 #[path = "."]
 mod paired {
     mod json;
+    mod lab_accept;
     pub mod lab_assess;
     mod lab_broken;
     mod lab_check;

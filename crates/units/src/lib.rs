@@ -19,9 +19,9 @@ mod topology;
 
 pub use list::two;
 pub use matrix::{Matrix, MatrixError, RANKS_MAX};
-pub use parse::ParseQuantityError;
+pub use parse::{ParseQuantityError, as_file};
 pub use rate::BitRate;
-pub use ratio::Ratio;
+pub use ratio::{ParseShareError, Ratio};
 pub use shown::{EXCERPT_BYTES, Excerpt, begin, excerpt, excerpts, lines, plain};
 pub use size::Bytes;
 pub use time::{Instant, OneWay, RoundTrip, Span};

@@ -1,8 +1,9 @@
 //! Numbers with a unit suffix, parsed exactly: `1.5ms`, `64KiB`, `155.52Mbit`.
 //!
-//! Model:   digits, at most one decimal point, then a suffix out of a fixed table; the value must be a whole
-//!          number of the smallest unit. A share is two whole numbers.
-//! Checked: `fractions_are_exact`, `a_bare_number_is_refused`.
+//! Model:   digits, at most one decimal point, then a suffix; the value must be a whole number of the smallest unit. A share is two
+//!          whole numbers. There are two readings. That of files (`FromStr`) has a fixed table, in which `kB` is 1000. That of options
+//!          (`of_option`) takes what people type: sizes K, KB and KiB in any case are 1024; rates K, M and G are 1000 and bits.
+//! Checked: `fractions_are_exact`, `a_bare_number_is_refused`, and of options the tests of each quantity.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -62,10 +63,51 @@ pub(crate) struct Grammar {
     pub what: &'static str,
     pub example: &'static str,
     pub units: &'static [(&'static str, u64)],
+    /// The worth of a suffix of an option, which may be empty.
+    pub option: fn(&str) -> Option<u64>,
+    /// The suffixes of options, in words.
+    pub option_units: &'static str,
 }
 
-/// The value of `text` in the smallest unit of `grammar`.
+/// The value of `text`, as files have it, in the smallest unit of `grammar`.
 pub(crate) fn quantity(text: &str, grammar: &Grammar) -> Result<u64, ParseQuantityError> {
+    let units = || {
+        let names = grammar.units.iter().map(|(name, _)| *name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let worth = |unit: &str| {
+        let known = grammar.units.iter().find(|(name, _)| *name == unit);
+        known.map(|(_, worth)| *worth)
+    };
+    read(text, grammar, worth, units)
+}
+
+/// The value of `text`, as people type it in an option, in the smallest unit of `grammar`.
+pub(crate) fn option(text: &str, grammar: &Grammar) -> Result<u64, ParseQuantityError> {
+    read(text, grammar, grammar.option, || {
+        grammar.option_units.to_owned()
+    })
+}
+
+/// The worth of a prefix in any case, K, M, G and T being powers of `base`; 1 where there is none.
+pub(crate) fn prefix(letter: &str, base: u64) -> Option<u64> {
+    let power = match letter {
+        "" => 0,
+        "k" | "K" => 1,
+        "m" | "M" => 2,
+        "g" | "G" => 3,
+        "t" | "T" => 4,
+        _ => return None,
+    };
+    base.checked_pow(power)
+}
+
+fn read(
+    text: &str,
+    grammar: &Grammar,
+    worth_of: impl Fn(&str) -> Option<u64>,
+    units: impl Fn() -> String,
+) -> Result<u64, ParseQuantityError> {
     let trimmed = text.trim();
     let end = trimmed
         .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -79,17 +121,11 @@ pub(crate) fn quantity(text: &str, grammar: &Grammar) -> Result<u64, ParseQuanti
         });
     }
     let unit = unit.trim();
-    let Some((_, worth)) = grammar.units.iter().find(|(name, _)| *name == unit) else {
-        let units = grammar
-            .units
-            .iter()
-            .map(|(name, _)| *name)
-            .collect::<Vec<_>>()
-            .join(", ");
+    let Some(worth) = worth_of(unit) else {
         return Err(ParseQuantityError::Unit {
             text: text.into(),
             what: grammar.what,
-            units,
+            units: units(),
             example: grammar.example,
         });
     };
@@ -104,12 +140,32 @@ pub(crate) fn quantity(text: &str, grammar: &Grammar) -> Result<u64, ParseQuanti
     }
     let scale = 10u128.pow(fraction.len() as u32);
     let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| range())?;
-    let product = digits.checked_mul(u128::from(*worth)).ok_or_else(range)?;
+    let product = digits.checked_mul(u128::from(worth)).ok_or_else(range)?;
     if product.checked_rem(scale) != Some(0) {
         return Err(range());
     }
     let value = product.checked_div(scale).ok_or_else(range)?;
     u64::try_from(value).map_err(|_| range())
+}
+
+/// The text of a quantity as files have it, of one as options have it: as it is where both readings agree.
+///
+/// # Errors
+/// The option's.
+pub fn as_file<Q>(
+    text: &str,
+    of_option: fn(&str) -> Result<Q, ParseQuantityError>,
+) -> Result<String, ParseQuantityError>
+where
+    Q: std::str::FromStr + std::fmt::Display + PartialEq,
+{
+    let quantity = of_option(text)?;
+    let is_same = text.parse::<Q>().is_ok_and(|read| read == quantity);
+    Ok(if is_same {
+        text.to_owned()
+    } else {
+        quantity.to_string()
+    })
 }
 
 /// A share as a decimal, a percentage or a fraction: numerator and denominator, which is above zero; none where it is not one.

@@ -1,8 +1,8 @@
 //! Exact fractions, for probabilities, efficiencies and shares.
 //!
 //! Units:   numerator over denominator, both whole; text is a decimal (`0.001`), a percentage (`0.1%`) or a
-//!          fraction (`1/1000`).
-//! Checked: `decimals_percentages_and_fractions_agree`.
+//!          fraction (`1/1000`). In options a number alone that is 1 or above is refused: 50 may be 50 % or 50 times the whole.
+//! Checked: `decimals_percentages_and_fractions_agree`, `a_share_of_an_option_says_percent`.
 
 use crate::parse;
 use std::{fmt, str::FromStr};
@@ -75,6 +75,67 @@ impl Ord for Ratio {
 )]
 pub struct ParseRatioError(String);
 
+/// Why a text is not a share.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseShareError {
+    /// It is not a ratio.
+    #[error(transparent)]
+    Ratio(#[from] ParseRatioError),
+    /// A number alone that may be meant in two ways.
+    #[error(
+        "`{}` may be read in two ways: write {percent}% or {share}",
+        crate::excerpt(text)
+    )]
+    TwoReadings {
+        /// What was read.
+        text: String,
+        /// In percent.
+        percent: String,
+        /// What else it may be, with a sign of percent.
+        share: String,
+    },
+}
+
+impl Ratio {
+    /// Reads a share as options have it: `5%`, `0.05`, `1/20`. A number alone that is 1 or above is refused.
+    ///
+    /// # Errors
+    /// It is not a share, or it can be read in two ways; both are named.
+    pub fn of_option(text: &str) -> Result<Self, ParseShareError> {
+        Self::of_option_in(text, 1)
+    }
+
+    /// The same of an option that was once in so many parts of a whole: of 1000 where it was per mille.
+    ///
+    /// # Errors
+    /// As for [`Ratio::of_option`].
+    pub fn of_option_in(text: &str, parts: u64) -> Result<Self, ParseShareError> {
+        let ratio: Self = text.parse()?;
+        let is_bare = !text.contains(['%', '/']);
+        if !is_bare || ratio < Self::ONE {
+            return Ok(ratio);
+        }
+        let number = text.trim();
+        let other = Self::new(ratio.numerator, ratio.denominator.saturating_mul(parts));
+        Err(ParseShareError::TwoReadings {
+            text: text.to_owned(),
+            percent: number.to_owned(),
+            share: other.percent(),
+        })
+    }
+
+    /// In percent, with three decimals at most: `0.5%`.
+    pub fn percent(self) -> String {
+        let thousandths = self.of(100_000);
+        let (whole, rest) = (thousandths / 1_000, thousandths % 1_000);
+        let decimals = format!("{rest:03}");
+        match decimals.trim_end_matches('0') {
+            "" => format!("{whole}%"),
+            decimals => format!("{whole}.{decimals}%"),
+        }
+    }
+}
+
 impl FromStr for Ratio {
     type Err = ParseRatioError;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -109,5 +170,28 @@ mod tests {
         assert_eq!(Ratio::new(26, 27).of(155_520_000), 149_760_000);
         assert!(Ratio::ONE.hit(u64::MAX) && !Ratio::ZERO.hit(0));
         assert!(Ratio::new(1, 2).hit((1 << 63) - 1) && !Ratio::new(1, 2).hit(1 << 63));
+    }
+
+    #[test]
+    fn a_share_of_an_option_says_percent() {
+        let twentieth = Ok(Ratio::new(1, 20));
+        for text in ["5%", "0.05", "1/20"] {
+            assert_eq!(Ratio::of_option(text), twentieth, "{text}");
+        }
+        assert_eq!(Ratio::of_option("0"), Ok(Ratio::ZERO));
+        assert_eq!(Ratio::of_option("100%"), Ok(Ratio::ONE));
+        let refused = |text, parts| Ratio::of_option_in(text, parts).unwrap_err().to_string();
+        assert!(
+            refused("50", 1_000).contains("50% or 5%"),
+            "{}",
+            refused("50", 1_000)
+        );
+        assert!(
+            refused("1", 1).contains("1% or 100%"),
+            "{}",
+            refused("1", 1)
+        );
+        assert!(refused("2.5", 1_000).contains("2.5% or 0.25%"));
+        assert!(refused("many", 1).contains("percentage"));
     }
 }

@@ -1,7 +1,8 @@
 //! Sizes in bytes.
 //!
-//! Units:   `B`, decimal `kB MB GB`, binary `KiB MiB GiB`. A bare number is bytes only where an option says so.
-//! Checked: `sizes_take_binary_and_decimal_suffixes`.
+//! Units:   in files `B`, decimal `kB MB GB`, binary `KiB MiB GiB`, and no bare number. In options K, KB and KiB in any case are 1024,
+//!          M and G alike, and a bare number is bytes.
+//! Checked: `sizes_take_binary_and_decimal_suffixes`, `sizes_of_options_are_binary`.
 
 use crate::parse::{self, Grammar, ParseQuantityError};
 use std::{fmt, iter::Sum, ops, str::FromStr};
@@ -22,9 +23,28 @@ const GRAMMAR: Grammar = Grammar {
         ("MiB", 1 << 20),
         ("GiB", 1 << 30),
     ],
+    option,
+    option_units: "B, K, M, G (powers of 1024, also written KB or KiB)",
 };
 
+fn option(unit: &str) -> Option<u64> {
+    let lower = unit.to_ascii_lowercase();
+    if matches!(lower.as_str(), "byte" | "bytes") {
+        return Some(1);
+    }
+    let short = lower.strip_suffix('b').unwrap_or(&lower);
+    let letter = short.strip_suffix('i').filter(|letter| !letter.is_empty());
+    parse::prefix(letter.unwrap_or(short), 1 << 10)
+}
+
 impl Bytes {
+    /// Reads it as options have it: `64`, `64k`, `64KB`, `64KiB`.
+    ///
+    /// # Errors
+    /// It begins with no number, its unit is none of a size, or it does not fit.
+    pub fn of_option(text: &str) -> Result<Self, ParseQuantityError> {
+        parse::option(text, &GRAMMAR).map(Self)
+    }
     /// No byte.
     pub const ZERO: Self = Self(0);
     /// `n` units of 1024 bytes.
@@ -121,6 +141,35 @@ mod tests {
         assert_eq!("1.5kB".parse(), Ok(Bytes(1_500)));
         assert_eq!(Bytes(65_536).to_string(), "64KiB");
         assert_eq!(Bytes(1_500).to_string(), "1500B");
+    }
+
+    #[test]
+    fn sizes_of_options_are_binary() {
+        for text in [
+            "64k", "64K", "64kb", "64KB", "64kB", "64KiB", "64 kib", "65536", "65536B", "64Ki",
+        ] {
+            assert_eq!(Bytes::of_option(text), Ok(Bytes::kib(64)), "{text}");
+        }
+        assert_eq!(Bytes::of_option("1m"), Ok(Bytes::mib(1)));
+        assert_eq!(Bytes::of_option("1.5G"), Ok(Bytes::mib(1_536)));
+        for text in [
+            "",
+            "k",
+            "1x",
+            "1i",
+            "1ib",
+            "1kk",
+            "1/2",
+            "1-1024",
+            "99999999999G",
+        ] {
+            assert!(Bytes::of_option(text).is_err(), "{text}");
+        }
+        let error = Bytes::of_option("64Q").unwrap_err().to_string();
+        assert!(
+            error.contains("B, K, M, G") && error.contains("`64Q`"),
+            "{error}"
+        );
     }
 
     #[test]

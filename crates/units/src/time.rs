@@ -37,9 +37,29 @@ const GRAMMAR: Grammar = Grammar {
     what: "a time",
     example: "10ms",
     units: UNITS,
+    option,
+    option_units: "h, m (minutes), s, ms, us, ns (a number alone is seconds)",
 };
 
+fn option(unit: &str) -> Option<u64> {
+    let name = match unit {
+        "" | "sec" => "s",
+        "m" => "min",
+        "µs" | "μs" => "us",
+        name => name,
+    };
+    let known = UNITS.iter().find(|(known, _)| *known == name);
+    known.map(|(_, worth)| *worth)
+}
+
 impl Span {
+    /// Reads it as options have it: `5` and `5s`, `2m` and `2min`, `10ms`.
+    ///
+    /// # Errors
+    /// It begins with no number, its unit is none of a time, or it does not fit.
+    pub fn of_option(text: &str) -> Result<Self, ParseQuantityError> {
+        parse::option(text, &GRAMMAR).map(Self)
+    }
     /// No time.
     pub const ZERO: Self = Self(0);
     /// `n` picoseconds.
@@ -219,6 +239,28 @@ mod tests {
         assert_eq!(Span::micros(1_500).to_string(), "1.5ms");
         assert!("10".parse::<Span>().is_err());
         assert!("99999999999s".parse::<Span>().is_err());
+    }
+
+    #[test]
+    fn times_of_options_are_seconds_where_bare() {
+        for (text, wanted) in [
+            ("5", Span::secs(5)),
+            ("0.2", Span::millis(200)),
+            ("2m", Span::secs(120)),
+            ("2min", Span::secs(120)),
+            ("10ms", Span::millis(10)),
+            ("7µs", Span::micros(7)),
+            ("1h", Span::secs(3_600)),
+        ] {
+            assert_eq!(Span::of_option(text), Ok(wanted), "{text}");
+        }
+        for text in ["", "M", "5M", "5 minutes", "-1"] {
+            assert!(Span::of_option(text).is_err(), "{text}");
+        }
+        assert!(
+            "2m".parse::<Span>().is_err(),
+            "files keep their one spelling"
+        );
     }
 
     #[test]

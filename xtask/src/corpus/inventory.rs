@@ -310,7 +310,7 @@ fn dry_runs(root: &Path, program: &Program) -> Result<String> {
 
 /// A run of a second within this machine, with a warning that its interval is too wide: the names in its events, the tables of its store, the columns of its export.
 fn small_run(program: &Program, here: &Path) -> Result<(String, String, String)> {
-    let words = "probe latency --testbed local --size 1 --launches 6 --precision 1 --budget 20ms --samples 20 --json-stream --out small";
+    let words = "probe latency --testbed local --size 1 --launches 6 --precision 0.1% --budget 20ms --samples 20 --json-stream --out small";
     let words: Vec<&str> = words.split(' ').collect();
     let said = program.call(here, &words)?;
     ensure!(

@@ -59,7 +59,7 @@ pub struct SetError {
 }
 
 pub(super) const NAMES: &str = "write even-next, odd-previous, half-ring, shift:1, reverse:1, all-to-one, one-to-all, all-to-all, neighbours, \
-    natural-ring, random-ring:7, random:7 or pairs as h1>h2,h3>h4";
+    natural-ring, random-ring:7, random:7 or pairs as h1>h2,h3>h4; of all hosts together all-pairs or incast";
 
 impl Set {
     /// Its pairs among `hosts`, in the order of their senders.

@@ -120,6 +120,16 @@ pub enum StoreError {
         /// Those that are most like it, best first.
         nearest: Vec<String>,
     },
+    /// Several runs begin so.
+    #[error("{count} runs in {} begin with {}: write more of the id; `sonde report list` names them", path.display(), excerpt(begin))]
+    Several {
+        /// The store.
+        path: PathBuf,
+        /// What was asked for.
+        begin: String,
+        /// How many.
+        count: usize,
+    },
     /// A launch of a cell that the run does not have, or a record of a run that is not there.
     #[error("cannot store {what} in {}: {missing} is not in the store; store it first", path.display())]
     Orphan {

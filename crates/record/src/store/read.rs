@@ -2,7 +2,7 @@
 //!
 //! Model:   a run is read within one transaction, so that a writer meanwhile is seen wholly or not at all. What cannot have
 //!          been written by a store is an error that names the place.
-//! Checked: `a_run_comes_back_as_it_was`, `damage_is_told`, `unknown_runs_name_the_nearest` in tests/store.rs.
+//! Checked: `a_run_comes_back_as_it_was`, `damage_is_told`, `unknown_runs_name_the_nearest`, `runs_are_found_by_what_people_type` in tests/store.rs.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,6 +22,9 @@ use sonde_measure::{
     CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord, KnobValues,
     LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
 };
+
+/// The word for the run that began last.
+pub const LATEST: &str = "latest";
 
 /// How many ids are named when one is not found.
 const NEAREST: usize = 3;
@@ -54,6 +57,40 @@ impl Store {
     pub fn resumable(&self) -> Result<Option<RunHead>, StoreError> {
         let can_be = "state <> 'complete' AND plan <> ''";
         self.reading(|transaction| last(transaction, can_be))
+    }
+
+    /// The id of the run that a text names: an id, the begin of one id alone, [`LATEST`], or `latest~2` for the second before it.
+    ///
+    /// # Errors
+    /// When there is none, or several begin so, or the store cannot be read.
+    pub fn find(&self, text: &str) -> Result<String, StoreError> {
+        let known = self.runs()?.into_iter().map(|head| head.id);
+        let known: Vec<String> = known.collect();
+        let back = match text.strip_prefix(LATEST) {
+            Some("") => Some(0),
+            Some(rest) => rest.strip_prefix('~').and_then(|back| back.parse().ok()),
+            None => None,
+        };
+        if let Some(back) = back {
+            return match known.iter().rev().nth(back) {
+                Some(id) => Ok(id.clone()),
+                None => Err(self.no_run(text)?),
+            };
+        }
+        if known.iter().any(|id| id == text) {
+            return Ok(text.to_owned());
+        }
+        let is_meant = |id: &&String| !text.is_empty() && id.starts_with(text);
+        let mut meant = known.iter().filter(is_meant);
+        match (meant.next(), meant.count()) {
+            (Some(id), 0) => Ok(id.clone()),
+            (Some(_), others) => Err(StoreError::Several {
+                path: self.path.clone(),
+                begin: text.into(),
+                count: others.saturating_add(1),
+            }),
+            (None, _) => Err(self.no_run(text)?),
+        }
     }
 
     /// A whole run.

@@ -198,6 +198,38 @@ fn unknown_runs_name_the_nearest() {
 }
 
 #[test]
+fn runs_are_found_by_what_people_type() {
+    let dir = Folder::new("found");
+    let store = Store::open(&dir).unwrap();
+    told(&store.find("latest").unwrap_err(), &["no run latest"]);
+    let ids = [
+        "20251111T000000Z-cccccc",
+        "20261121T043302Z-1f09c3",
+        "20261121T050000Z-aaaaaa",
+    ];
+    for id in ids {
+        store.begin(&planned(id, Vec::new())).unwrap();
+    }
+    for (typed, wanted) in [
+        ("latest", ids[2]),
+        ("latest~0", ids[2]),
+        ("latest~2", ids[0]),
+        ("2025", ids[0]),
+        ("20261121T05", ids[2]),
+        (ids[1], ids[1]),
+    ] {
+        assert_eq!(store.find(typed).unwrap(), wanted, "{typed}");
+    }
+    told(
+        &store.find("20261121").unwrap_err(),
+        &["2 runs", "begin with 20261121", "write more"],
+    );
+    for absent in ["latest~3", "latest~", "latest1", "", "2027"] {
+        told(&store.find(absent).unwrap_err(), &["no run"]);
+    }
+}
+
+#[test]
 fn what_points_nowhere_is_refused() {
     let dir = Folder::new("orphan");
     let store = Store::open(&dir).unwrap();

@@ -219,6 +219,15 @@ const fn label(at: LostAt) -> &'static str {
 }
 
 impl Scope {
+    /// How long it took, as `3 min 12 s`; none while it runs, and after it was killed.
+    pub fn took(&self) -> Option<String> {
+        self.took_ns.map(|ns| match ns / 1_000_000_000 {
+            s @ ..60 => format!("{s} s"),
+            s @ ..600 => format!("{} min {} s", s / 60, s % 60),
+            s => format!("{} min", s / 60),
+        })
+    }
+
     fn words(&self) -> String {
         let count = |count: u64, one: &str| match count {
             1 => format!("1 {one}"),
@@ -235,11 +244,7 @@ impl Scope {
             words.push(format!("{} of {} pairs", self.pairs, self.pairs_all));
         }
         words.push(count(self.networks, "network"));
-        words.extend(self.took_ns.map(|ns| match ns / 1_000_000_000 {
-            s @ ..60 => format!("{s} s"),
-            s @ ..600 => format!("{} min {} s", s / 60, s % 60),
-            s => format!("{} min", s / 60),
-        }));
+        words.extend(self.took());
         words.join(", ")
     }
 }

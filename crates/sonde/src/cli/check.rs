@@ -2,6 +2,8 @@
 
 use super::npb::each_once;
 use super::options::Common;
+use super::refused::Command;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::library::CASES;
@@ -28,7 +30,7 @@ where nothing could be checked.";
 #[derive(Debug, Args)]
 pub struct CheckOptions {
     /// Libraries, as openmpi:tcp,pvm [default: all that are installed on these hosts].
-    #[arg(long = "path", value_delimiter = ',')]
+    #[arg(short = 'p', long = "path", value_delimiter = ',', value_parser = typed::library)]
     paths: Vec<Path>,
     /// Numbers of ranks, as 1..17 or 2,4,8; one after the other.
     #[arg(long, default_value = "2,5", value_delimiter = ',', value_parser = span)]
@@ -53,8 +55,9 @@ fn span(text: &str) -> Result<(usize, usize), String> {
 impl CheckOptions {
     /// Checks; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
+        self.common.check(Command::Check)?;
         let plan = self.plan();
-        let measurement = self.common.measurement(plan, Form::Rows);
+        let measurement = self.common.measurement(plan, Form::Rows)?;
         Task { measurement }.run()
     }
 

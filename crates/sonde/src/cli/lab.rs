@@ -1,6 +1,7 @@
 //! `sonde lab`: its subcommands, and which task each becomes.
 
 use super::lab_check::{self, LabCheckOptions};
+use super::typed;
 use crate::failure::Failure;
 use crate::{lab, networks, plan, replay, testbed};
 use clap::{Args, Subcommand};
@@ -25,7 +26,7 @@ pub enum LabTask {
         #[arg(long)]
         each: bool,
         /// The program and its arguments.
-        #[arg(last = true, required = true)]
+        #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
     /// Open a shell on a host of a fresh lab.
@@ -52,7 +53,7 @@ pub enum LabTask {
         #[arg(long)]
         root: bool,
         /// The program and its arguments.
-        #[arg(last = true, required = true)]
+        #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
     /// Break, repair or load the network, from inside a lab.
@@ -73,15 +74,19 @@ pub enum LabTask {
         words: Vec<String>,
     },
     /// List the networks of the catalogue, with the ceilings of each.
+    #[command(visible_alias = "show")]
     List {
+        /// These networks, as `--network` names them.
+        #[arg(value_name = "NETWORK", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
+        names: Vec<String>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
         /// These networks instead, with knobs, or files of your own.
-        #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...")]
+        #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
         networks: Vec<String>,
         /// TCP settings for which the ceilings hold: modern, era, or era:window=BYTES.
-        #[arg(long, default_value = "modern")]
+        #[arg(long, default_value = "modern", value_parser = typed::name::<sonde_lab::Profile>)]
         profile: sonde_lab::Profile,
     },
     /// Measure the emulation itself: rate and delay error, lateness, frames per second.
@@ -129,10 +134,11 @@ impl LabTask {
             } => lab::exec(host, detach, root, &command).map_err(Failure::passing),
             Self::Tell { words } => lab::tell(&words.join(" ")),
             Self::List {
+                names,
                 json,
                 networks,
                 profile,
-            } => networks::list(&networks, profile, json),
+            } => networks::list(&[names, networks].concat(), profile, json),
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
         }

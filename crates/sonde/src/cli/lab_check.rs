@@ -2,6 +2,7 @@
 
 use super::options::Common;
 use super::refused::Command;
+use super::typed;
 use crate::check::{self, Task};
 use crate::failure::Failure;
 use crate::shown::Form;
@@ -20,17 +21,22 @@ and `sonde report` shows it again. Exit 1 where a bound is missed or a verdict f
 #[command(mut_arg("testbed", |testbed| testbed.default_value("lab")))]
 #[command(mut_arg("launches", |launches| launches.help("Repetitions of each measurement [default: 3]")))]
 pub struct LabCheckOptions {
+    /// The network, as `--network` names it.
+    #[arg(value_name = "NETWORK", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with = "network_lists")]
+    network: Option<String>,
     #[command(flatten)]
     common: Common,
 }
 
 impl LabCheckOptions {
     /// Checks; the exit code.
-    pub fn run(self) -> Result<i32, Failure> {
+    pub fn run(mut self) -> Result<i32, Failure> {
+        let network = self.network.take().map(|network| vec![network]);
+        self.common.network_lists.extend(network);
         self.common.check(Command::LabCheck)?;
         let plan = check::plan(&self.common)?;
         Task {
-            measurement: self.common.measurement(plan, Form::Rows),
+            measurement: self.common.measurement(plan, Form::Rows)?,
         }
         .run()
     }

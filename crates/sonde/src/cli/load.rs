@@ -1,7 +1,7 @@
 //! `sonde load`: its options, lowered to a task.
 
-use super::OUT;
 use super::options::testbed_named;
+use super::{OUT, typed};
 use crate::failure::Failure;
 use crate::load::Task;
 use crate::measure;
@@ -35,27 +35,27 @@ pub struct LoadOptions {
     #[arg(long = "flow", value_name = "A>B", value_delimiter = ',', value_parser = sonde_fleet::flow)]
     flows: Vec<(String, String)>,
     /// Offered load of each flow, as a share of its link: above 0 and at most 1.
-    #[arg(long)]
+    #[arg(long, value_name = "SHARE", value_parser = typed::rho)]
     rho: Ratio,
     /// The link's rate, where the interface reports none, or another is meant.
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = BitRate::of_option)]
     of: Option<BitRate>,
     /// Law of the gaps between datagrams: constant, poisson, geometric, on-off:20, self-similar:20 (datagrams per burst).
-    #[arg(long, default_value = "poisson")]
+    #[arg(long, default_value = "poisson", value_parser = typed::name::<Law>)]
     law: Law,
     /// User bytes in a datagram [default: a full frame].
-    #[arg(long, value_name = "BYTES", value_parser = crate::plan::size_text)]
+    #[arg(long, value_name = "BYTES", value_parser = typed::bytes)]
     size: Option<u64>,
     /// Duration.
-    #[arg(long = "for", value_name = "TIME", default_value = "10s")]
+    #[arg(short = 't', long = "for", aliases = ["time", "duration", "budget"], value_name = "TIME", default_value = "10s", value_parser = Span::of_option)]
     lasts: Span,
     /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_name(), hide_possible_values = true)]
     network: Option<String>,
     #[command(flatten)]
     hosts: HostOptions,
     /// The folder of the store.
-    #[arg(long, value_name = "DIR", default_value = OUT)]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     out: PathBuf,
     /// Print JSON.
     #[arg(long)]
@@ -74,6 +74,12 @@ impl LoadOptions {
         if self.law == Law::Replay {
             return Err(Failure::usage(
                 "a capture is replayed in the lab alone: take constant, poisson, geometric, on-off:20 or self-similar:20",
+            ));
+        }
+        let (kind, _) = self.testbed;
+        if self.hosts.hosts.is_some() && kind != Kind::Lab {
+            return Err(Failure::usage(
+                "this testbed does not take `--hosts`: it is the number of a lab's hosts: leave it out, or use `--testbed lab`",
             ));
         }
         let lasts = Duration::from_nanos(self.lasts.as_nanos());
@@ -99,7 +105,7 @@ impl LoadOptions {
         let (kind, names) = self.testbed;
         let testbed = TestbedPlan {
             kind,
-            hosts: self.hosts.hosts,
+            hosts: self.hosts.count(),
             names,
             attachment: self.hosts.attachment,
             ..TestbedPlan::default()
@@ -113,6 +119,7 @@ impl LoadOptions {
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();
         measure::Task {
+            sources: Default::default(),
             plan: plan.filled(),
             out: self.out,
             resume: None,

@@ -1,6 +1,7 @@
 //! `sonde probe messages`: its options, lowered to a plan of its own.
 
 use super::options::Common;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Plan, ProbeKind, ProbePlan};
@@ -28,13 +29,13 @@ pub struct MessagesOptions {
     #[arg(value_delimiter = ',')]
     of: Vec<String>,
     /// Number of messages, of all ranks together.
-    #[arg(long)]
+    #[arg(long, value_parser = typed::count::<{ u64::MAX }>)]
     count: Option<u64>,
     /// Their mean length in bytes, as 1963.5 or 2KiB.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = typed::length)]
     mean: Option<String>,
     /// Their median length in bytes; a matrix does not have it.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = typed::length)]
     median: Option<String>,
     /// Communication graph, each edge as often: all-to-all, ring, mesh, mesh:2x3, torus:2x2x2, hypercube [default: that of the
     /// program, or all-to-all].
@@ -47,10 +48,10 @@ pub struct MessagesOptions {
     #[arg(long)]
     runs: Option<u64>,
     /// Libraries, as native:tcp, pvm:default, pvm:direct, openmpi:tcp, mpich:tcp; within one machine also native:shm.
-    #[arg(long = "path", value_delimiter = ',', default_value = "native:tcp")]
+    #[arg(short = 'p', long = "path", value_delimiter = ',', default_value = "native:tcp", value_parser = typed::path_name(), hide_possible_values = true)]
     paths: Vec<AnyPath>,
     /// Time limit of a repetition [default: 10 minutes].
-    #[arg(long, value_name = "TIME")]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = Span::of_option)]
     budget: Option<Span>,
     #[command(flatten)]
     common: Common,
@@ -60,7 +61,7 @@ impl MessagesOptions {
     /// Measures; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan();
-        self.common.measurement(plan, Form::Rows).run()
+        self.common.measurement(plan, Form::Rows)?.run()
     }
 
     fn knobs(&self) -> BTreeMap<String, Vec<String>> {
@@ -71,7 +72,7 @@ impl MessagesOptions {
             ("count", one(self.count.map(|count| count.to_string()))),
             ("mean", one(self.mean.clone())),
             ("median", one(self.median.clone())),
-            ("graph", one(self.graph.clone())),
+            ("graph", one(self.graph.as_deref().map(typed::graph))),
             ("ranks", ranks.collect()),
             ("runs", one(self.runs.map(|runs| runs.to_string()))),
         ];

@@ -1,7 +1,10 @@
 //! The arguments of the command, and which task each becomes.
 
+mod accept;
 mod agent;
 mod check;
+mod help;
+mod instead;
 mod lab;
 mod lab_check;
 mod load;
@@ -12,8 +15,10 @@ mod pattern;
 mod place;
 mod probe;
 mod refused;
+mod require;
 mod sweep;
 mod tune;
+mod typed;
 
 use crate::any_path::AnyPath;
 use crate::doctor;
@@ -29,7 +34,9 @@ use probe::ProbeTask;
 use std::path::{Path, PathBuf};
 use tune::TuneOptions;
 
+pub use instead::explained;
 pub use lab::ProgramOptions;
+pub use typed::{change, hosts, load, name, network_name, per_mille};
 
 /// Where runs are kept when nothing else is said.
 pub const OUT: &str = "./sonde-runs";
@@ -45,6 +52,8 @@ pub struct Arguments {
 const EXAMPLES: &str = "Examples:
   sonde assess                                      TCP, UDP, MPI and PVM on five emulated networks
   sonde assess --testbed hosts:a,b[01-16]           the same between your own machines, through ssh
+  sonde accept --testbed hosts:a,b[01-16] --require 'throughput>=95%'
+                                                    all pairs first: PASS, FAIL or INCONCLUSIVE
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde load --testbed hosts:a,b,c --flow 'a>b' --rho 0.6 --for 30s
   sonde npb all --class A --ranks 4 --path native,openmpi
@@ -63,18 +72,20 @@ enum Task {
   salloc -N4 sonde assess --quick                   the nodes of a Slurm allocation
   sonde assess --testbed 'mpirun:--hostfile hosts'  wherever that mpirun starts processes
   sonde assess ./my-plan.toml --out /scratch/runs
+  sonde assess --quick --require 'throughput>=90%' --require 'latency<=1ms'
   sonde assess --resume
   sonde assess --json > assessment.json")]
     Assess {
         /// A plan file, which says what to measure in place of the options.
         #[arg(conflicts_with_all = [
-            "networks", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+            "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+            "line_rate",
         ])]
         plan: Option<PathBuf>,
         #[command(flatten)]
         common: Common,
         /// Measure these transports and libraries only: tcp, udp, native:tcp, openmpi:tcp and others of `probe latency`.
-        #[arg(long = "path", value_delimiter = ',')]
+        #[arg(short = 'p', long = "path", value_delimiter = ',', value_parser = typed::path_name(), hide_possible_values = true)]
         paths: Vec<AnyPath>,
         /// Print the tables instead of the screen.
         #[arg(long, conflicts_with_all = ["json", "json_stream"])]
@@ -83,6 +94,9 @@ enum Task {
         #[arg(long, conflicts_with_all = ["json", "json_stream", "table"])]
         findings: bool,
     },
+    /// Accept or reject a cluster: all pairs of hosts, then what `assess` measures, held against what is required.
+    #[command(after_help = accept::EXAMPLES)]
+    Accept(Box<accept::AcceptOptions>),
     /// Run one benchmark.
     #[command(subcommand)]
     Probe(ProbeTask),
@@ -107,7 +121,7 @@ enum Task {
     /// Check what this machine can do, what is missing, and how to get it.
     Doctor {
         /// The folder where runs would be stored.
-        #[arg(long, value_name = "DIR", default_value = OUT)]
+        #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
         out: PathBuf,
         /// Build the adapters of the message-passing libraries that are installed, and check nothing else.
         #[arg(long)]
@@ -145,8 +159,19 @@ enum Task {
     },
 }
 
+/// The whole command, as it is parsed and as its help is shown.
+pub fn command() -> clap::Command {
+    help::arranged(Arguments::command())
+}
+
 /// A plan's file, with networks that are there.
 fn of_file(file: &Path) -> Result<Plan, Failure> {
+    if let Some(instead) = not_a_plan(file) {
+        return Err(Failure::usage(format!(
+            "there is no plan {}: {instead}",
+            file.display()
+        )));
+    }
     let plan = Plan::read(file)?;
     if plan.testbed.kind == Kind::Lab {
         for network in &plan.networks {
@@ -158,9 +183,48 @@ fn of_file(file: &Path) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
+/// What a word means that stands where a plan's file should, and is none.
+fn not_a_plan(file: &Path) -> Option<String> {
+    let word = file.to_str()?;
+    if file.exists() || word.contains('/') || word.ends_with(".toml") {
+        return None;
+    }
+    if options::testbed_named(word).is_ok() {
+        return Some(format!("hosts are named by `--testbed {word}`"));
+    }
+    let all = typed::networks(word).ok()?;
+    let known = all.iter().all(|name| testbed::network(name).is_ok());
+    known.then(|| format!("a network is named by `--network {word}`"))
+}
+
+/// The help of a command, where the only word behind it asks for that.
+fn help_of(name: &str) -> Result<i32, Failure> {
+    let mut root = command();
+    // The name above it is filled in when the whole is built.
+    root.build();
+    let found = root.find_subcommand_mut(name);
+    let help = found.map(|command| command.render_long_help().to_string());
+    println!("{}", help.unwrap_or_default());
+    Ok(0)
+}
+
+/// Leaves out of a plan what is not measured over these paths; nothing where there are none.
+fn only(plan: &mut Plan, paths: &[AnyPath]) {
+    if paths.is_empty() {
+        return;
+    }
+    for probe in &mut plan.probes {
+        probe.path.retain(|path| paths.contains(path));
+    }
+    plan.probes.retain(|probe| !probe.path.is_empty());
+}
+
 /// Runs the task; the exit code.
 pub fn run(arguments: Arguments) -> Result<i32, Failure> {
     match arguments.task {
+        Task::Assess {
+            plan: Some(word), ..
+        } if word.as_os_str() == "help" && !word.exists() => help_of("assess"),
         Task::Assess {
             plan,
             common,
@@ -169,17 +233,13 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             findings,
         } => {
             let mut made = match &plan {
-                Some(file) => of_file(file)?,
+                Some(file) => of_file(file)?.requiring(common.require.given()),
                 None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
             };
-            if !paths.is_empty() {
-                made.probes
-                    .iter_mut()
-                    .for_each(|probe| probe.path.retain(|path| paths.contains(path)));
-                made.probes.retain(|probe| !probe.path.is_empty());
-            }
-            common.measurement(made, Form::of(table, findings)).run()
+            only(&mut made, &paths);
+            common.measurement(made, Form::of(table, findings))?.run()
         }
+        Task::Accept(options) => options.run(),
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
         Task::Npb(options) => options.run(),
@@ -216,17 +276,12 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Agent(options) => options.run(),
         Task::Lab(task) => task.run(),
         Task::Completions { shell } => {
-            clap_complete::generate(
-                shell,
-                &mut Arguments::command(),
-                "sonde",
-                &mut std::io::stdout(),
-            );
+            clap_complete::generate(shell, &mut command(), "sonde", &mut std::io::stdout());
             Ok(0)
         }
         Task::Man { folder } => {
             std::fs::create_dir_all(&folder)
-                .and_then(|()| clap_mangen::generate_to(Arguments::command(), &folder))
+                .and_then(|()| clap_mangen::generate_to(command(), &folder))
                 .map_err(|e| {
                     Failure::unwritten(format!(
                         "cannot write man pages into {}: {e}",

@@ -1,6 +1,8 @@
 //! `sonde npb`: its options, lowered to a task.
 
 use super::options::Common;
+use super::refused::Command;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::npb::{Task, TraceFile};
@@ -35,6 +37,7 @@ nothing could be run.";
 /// What `sonde npb` takes.
 #[derive(Debug, Args)]
 #[command(mut_arg("testbed", |testbed| testbed.default_value("local")))]
+#[command(mut_arg("launches", |launches| launches.help("Repetitions of each configuration (fresh processes each time) [default: 1]")))]
 pub struct NpbOptions {
     /// Kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
     #[arg(required_unless_present = "resume", value_delimiter = ',', value_parser = kernels)]
@@ -49,7 +52,7 @@ pub struct NpbOptions {
     #[arg(long, value_delimiter = ',', default_value = "4", value_parser = ranks)]
     ranks: Vec<usize>,
     /// Libraries, as native:shm,openmpi:sm; without a transport the usual one of the testbed [default: native].
-    #[arg(long = "path", value_delimiter = ',')]
+    #[arg(short = 'p', long = "path", value_delimiter = ',')]
     paths: Vec<String>,
     /// All ranks on one host, the first.
     #[arg(long)]
@@ -58,7 +61,7 @@ pub struct NpbOptions {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=RUNS_MAX))]
     runs: u64,
     /// Time limit of a repetition, up to 1h [default: 10 minutes, or more for large problems].
-    #[arg(long, value_name = "TIME")]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = Span::of_option)]
     budget: Option<Span>,
     /// Write the communication matrix (who sent how much to whom) to this file, as JSON; of one kernel, size, number of ranks
     /// and path.
@@ -88,16 +91,16 @@ enum Kernels {
 
 fn kernels(text: &str) -> Result<Kernels, String> {
     match text {
-        "all" => Ok(Kernels::All),
+        "all" | "ALL" | "All" => Ok(Kernels::All),
         _ => {
-            let one = text.parse().map(Kernels::One);
+            let one = typed::name(text).map(Kernels::One);
             one.map_err(|error: sonde_workload::npb::Unnamed| format!("{error}, or all"))
         }
     }
 }
 
 fn class(text: &str) -> Result<Class, String> {
-    match text.parse() {
+    match typed::upper(text) {
         Ok(Class::D) => Err(sonde_workload::npb::Unsized::OnlyKnown.to_string()),
         class => class.map_err(|error: sonde_workload::npb::Unnamed| error.to_string()),
     }
@@ -113,7 +116,7 @@ fn ranks(text: &str) -> Result<usize, String> {
 
 /// A library with its transport; without one the usual: memory within this machine.
 fn path(text: &str, testbed: Kind) -> Result<Path, Failure> {
-    let path: Path = text.parse().map_err(Failure::usage)?;
+    let path = typed::library(text).map_err(Failure::usage)?;
     let within = match path.library {
         Library::Native => "native:shm",
         Library::OpenMpi => "openmpi:sm",
@@ -134,6 +137,7 @@ impl NpbOptions {
     }
 
     fn task(self) -> Result<Task, Failure> {
+        self.common.check(Command::Npb)?;
         let testbed = self.common.testbed.0;
         let paths = match self.paths.is_empty() {
             true => vec![path("native", testbed)?],
@@ -159,7 +163,7 @@ impl NpbOptions {
             matrix: self.matrix,
             trace,
             phases: self.phases,
-            measurement: self.common.measurement(plan, Form::Rows),
+            measurement: self.common.measurement(plan, Form::Rows)?,
         })
     }
 

@@ -1,6 +1,9 @@
 //! The options that every measurement takes, and how they change a plan.
 
-use super::OUT;
+use super::refused::Command;
+use super::require::RequireOptions;
+use super::{OUT, typed};
+use crate::failure::Failure;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
 use crate::shown::Form;
@@ -22,32 +25,38 @@ pub struct Common {
     /// reach].
     #[arg(long, value_name = "ADDRESS[:PORT]")]
     pub listen: Option<sonde_fleet::Listen>,
-    /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; may be given several times.
-    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE")]
-    pub networks: Vec<String>,
+    /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; several by commas, or by giving it several times.
+    #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_list(), hide_possible_values = true)]
+    pub network_lists: Vec<Vec<String>>,
     /// Background load levels (0 to 1 of link capacity) in the lab's networks or between real hosts; all benchmarks repeat at each
     /// level. As RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the default), geometric, on-off:20, self-similar:20 (frames
     /// per burst); the default size is one cell on ATM, else a full frame. UDP streams are measured idle only.
-    #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',')]
+    #[arg(long = "load", value_name = "RHO,...", value_delimiter = ',', value_parser = typed::load)]
     pub loads: Vec<String>,
     /// Real hosts: the flows of the background traffic, as in 'c>d' [default: between two other hosts where there are four,
     /// else between the measured ones].
     #[arg(long = "load-flow", value_name = "A>B,...", value_delimiter = ',', value_parser = flow, requires = "loads")]
     pub load_flows: Vec<String>,
     /// Real hosts: the rate of the link that a load is a share of, where the interface does not report it.
-    #[arg(long = "load-of", value_name = "RATE", requires = "loads")]
+    #[arg(long = "load-of", value_name = "RATE", value_parser = BitRate::of_option, requires = "loads")]
     pub load_of: Option<BitRate>,
+    /// Real hosts: the rate of the line, where the interfaces report none (as in virtual machines) or not the right one; what streams
+    /// reach is given as a part of it.
+    #[arg(long, value_name = "RATE", value_parser = BitRate::of_option)]
+    pub line_rate: Option<BitRate>,
     #[command(flatten)]
     pub hosts: testbed::HostOptions,
-    /// Completion: receive by blocking (block) or by busy polling (poll); with both, each of them.
+    /// Completion: receive by blocking (block) or by busy polling (poll); with both, each of them [default: block].
     #[arg(long = "wait", value_parser = wait, value_delimiter = ',')]
     pub waits: Vec<Wait>,
     #[command(flatten)]
     pub effort: EffortOptions,
+    #[command(flatten)]
+    pub require: RequireOptions,
     /// The folder of the store and the reports.
-    #[arg(long, value_name = "DIR", default_value = OUT)]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
-    /// Resume a run that was not finished; the latest one where none is named.
+    /// Resume a run that was not finished: its id or the begin of it, latest, latest~1; without a value the latest unfinished one.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Print JSON.
@@ -72,11 +81,11 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct EffortOptions {
-    /// Repetitions of each configuration (fresh processes each time).
-    #[arg(long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    /// Repetitions of each configuration (fresh processes each time) [default: 6].
+    #[arg(short = 'n', long, visible_alias = "repetitions", value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     launches: Option<u64>,
     /// 2 repetitions of each configuration; too few for confidence intervals.
-    #[arg(long)]
+    #[arg(short = 'q', long)]
     quick: bool,
     /// 10 repetitions of each configuration, and up to 20 until the intervals are narrow; more sizes.
     #[arg(long)]
@@ -104,7 +113,7 @@ impl EffortOptions {
 }
 
 pub fn wait(text: &str) -> Result<Wait, String> {
-    match text {
+    match text.to_lowercase().as_str() {
         "block" => Ok(Wait::Block),
         "poll" => Ok(Wait::Poll),
         _ => Err(format!(
@@ -118,15 +127,26 @@ fn flow(text: &str) -> Result<String, String> {
 }
 
 pub fn testbed_named(text: &str) -> Result<(Kind, Option<String>), String> {
+    // Several hosts, or a file of them, need no word before them.
+    let is_list = text.contains([',', '[']) || text.starts_with(['.', '/']);
     match text.split_once(':') {
-        None if text == "local" => Ok((Kind::Local, None)),
-        None if text == "lab" => Ok((Kind::Lab, None)),
-        None if text == "slurm" => Ok((Kind::Slurm, None)),
-        None if text == "mpirun" => Ok((Kind::Mpirun, None)),
+        None if is_list => Ok((Kind::Hosts, Some(text.into()))),
+        None => match text.to_lowercase().as_str() {
+            "local" | "localhost" => Ok((Kind::Local, None)),
+            "lab" => Ok((Kind::Lab, None)),
+            "slurm" => Ok((Kind::Slurm, None)),
+            "mpirun" => Ok((Kind::Mpirun, None)),
+            _ => Err(format!(
+                "there is no testbed `{text}`: write local, lab, slurm or mpirun, or name two hosts or more, as in a,b[01-16]"
+            )),
+        },
         Some(("slurm", program)) if !program.is_empty() => Ok((Kind::Slurm, Some(program.into()))),
         Some(("mpirun", words)) => Ok((Kind::Mpirun, Some(words.into()))),
         Some(("listen", count)) if !count.is_empty() => Ok((Kind::Listen, Some(count.into()))),
-        Some(("hosts", names)) if !names.is_empty() => Ok((Kind::Hosts, Some(names.into()))),
+        Some(("hosts" | "ssh", names)) if !names.is_empty() => {
+            Ok((Kind::Hosts, Some(names.into())))
+        }
+        _ if is_list => Ok((Kind::Hosts, Some(text.into()))),
         _ => Err(format!(
             "there is no testbed `{text}`: write local, lab, hosts:a,b[01-16], hosts:./FILE, slurm, mpirun or listen:N"
         )),
@@ -137,8 +157,9 @@ impl Common {
     pub fn testbed(&self) -> TestbedPlan {
         TestbedPlan {
             kind: self.testbed.0,
-            hosts: self.hosts.hosts,
+            hosts: self.hosts.count(),
             names: self.testbed.1.clone(),
+            line_rate: self.line_rate,
             attachment: self.hosts.attachment,
             ..TestbedPlan::default()
         }
@@ -152,12 +173,10 @@ impl Common {
 
     /// Puts what was given on the command line into the plan, and fills in the rest.
     pub fn apply(&self, mut plan: Plan) -> Plan {
-        if !self.networks.is_empty() {
-            plan.networks = self
-                .networks
-                .iter()
-                .map(|text| NetworkPlan::of(self.testbed.0, text))
-                .collect();
+        let networks = self.networks();
+        if !networks.is_empty() {
+            let of = |text: &String| NetworkPlan::of(self.testbed.0, text);
+            plan.networks = networks.iter().map(of).collect();
         }
         if !self.loads.is_empty() {
             plan.loads = self
@@ -181,13 +200,13 @@ impl Common {
         }
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
-        plan.filled()
+        plan.filled().requiring(self.require.given())
     }
 
     /// A level with what was said of all: where it goes, and of what it is a share.
     fn level(&self, level: &str) -> String {
         let mut text = level.to_owned();
-        if let Some(of) = self.load_of {
+        if let Some(of) = self.load_of.or(self.line_rate) {
             text += &format!(":of={of}");
         }
         if !self.load_flows.is_empty() {
@@ -196,9 +215,20 @@ impl Common {
         text
     }
 
-    pub fn measurement(self, plan: Plan, form: Form) -> Measurement {
-        Measurement {
+    /// All networks, in their order.
+    pub fn networks(&self) -> Vec<String> {
+        self.network_lists.concat()
+    }
+
+    /// The measurement of a plan.
+    ///
+    /// # Errors
+    /// An option that would change nothing.
+    pub fn measurement(self, plan: Plan, form: Form) -> Result<Measurement, Failure> {
+        self.check(Command::Any)?;
+        Ok(Measurement {
             plan,
+            sources: self.require.sources(),
             out: self.out,
             resume: self.resume,
             json: self.json,
@@ -210,6 +240,6 @@ impl Common {
             tun: self.hosts.tun,
             listen: self.listen.unwrap_or_default(),
             traced: false,
-        }
+        })
     }
 }

@@ -2,6 +2,7 @@
 
 use super::options::Common;
 use super::refused::Command;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::What;
@@ -31,29 +32,29 @@ pub struct PatternOptions {
     #[command(flatten)]
     pub common: Common,
     /// Kind of each flow: stream, latency, latency-udp, exchange.
-    #[arg(long = "kind", value_delimiter = ',')]
+    #[arg(long = "kind", value_delimiter = ',', value_parser = typed::name::<What>)]
     pub kinds: Vec<What>,
     /// User bytes in a message [default: 64KiB; latency 1 B].
-    #[arg(long)]
+    #[arg(long, value_parser = typed::length)]
     pub size: Option<String>,
     /// Number of hosts that send, the first ones of the pattern; 1..8 for each number.
     #[arg(long, value_name = "N..M", value_parser = numbers)]
     pub senders: Option<String>,
     /// Measuring time of each flow.
-    #[arg(long, value_name = "TIME")]
+    #[arg(short = 't', long, aliases = ["budget", "time", "duration"], value_name = "TIME", value_parser = Span::of_option)]
     pub window: Option<Span>,
     /// Warm-up time before it, which does not count.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = Span::of_option)]
     pub lead: Option<Span>,
     /// Latency: pause from a reply to the next message.
-    #[arg(long, value_name = "TIME", default_value = "1ms")]
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = Span::of_option)]
     pub gap: Span,
     /// Latency, exchange: the most samples of a flow in a repetition.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, default_value = "1000", value_parser = typed::count::<1_000_000>)]
     pub samples: u64,
     /// Other parameters: sndbuf, rcvbuf (as 64KiB), congestion.
-    #[arg(long = "with", value_name = "KNOB=VALUE")]
-    pub knobs: Vec<String>,
+    #[arg(long = "with", value_name = "KNOB=VALUE", value_parser = typed::knob)]
+    pub knobs: Vec<(String, Vec<String>)>,
     /// Lab: faults and changes with their times, as for `sonde lab run`.
     #[arg(long, value_name = "FILE")]
     pub script: Option<PathBuf>,
@@ -66,7 +67,7 @@ fn numbers(text: &str) -> Result<String, String> {
     plan::senders(text).map(|_| text.to_owned())
 }
 
-fn command(text: &str) -> Result<String, String> {
+pub fn command(text: &str) -> Result<String, String> {
     plan::prepared(text).map(|_| text.to_owned())
 }
 
@@ -74,7 +75,7 @@ impl PatternOptions {
     /// Measures; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan()?;
-        let measurement = self.common.measurement(plan, Form::Rows);
+        let measurement = self.common.measurement(plan, Form::Rows)?;
         Task { measurement }.run()
     }
 
@@ -83,17 +84,12 @@ impl PatternOptions {
         let common = &self.common;
         common.check(Command::Pattern)?;
         let mut probe = ProbePlan::new(ProbeKind::Pattern, &[AnyPath::TCP], &[]);
-        for one in &self.knobs {
-            let (name, value) = one.split_once('=').ok_or_else(|| {
-                Failure::usage(format!(
-                    "`{one}` is not a knob: write KNOB=VALUE, as in rcvbuf=64KiB"
-                ))
-            })?;
-            probe.knobs.insert(name.into(), vec![value.into()]);
+        for (name, values) in &self.knobs {
+            probe.knobs.insert(name.clone(), vec![values.join(",")]);
         }
         probe.samples = Some(self.samples);
         probe.flows = Some(FlowsPlan {
-            pattern: self.pattern.clone(),
+            pattern: typed::patterns(&self.pattern),
             what: self.kinds.clone(),
             size: self.size.clone(),
             senders: self.senders.clone(),

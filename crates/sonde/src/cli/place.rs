@@ -1,5 +1,6 @@
 //! `sonde place`: its options, lowered to a task.
 
+use super::typed;
 use crate::failure::Failure;
 use crate::place::{self, NAMES, Task, Verify};
 use crate::report;
@@ -52,7 +53,7 @@ enum PlaceTask {
         #[arg(long, value_parser = place::mpi_named)]
         mpi: Option<Mpi>,
         /// The launcher, its arguments, the program.
-        #[arg(last = true, required = true)]
+        #[arg(trailing_var_arg = true, required = true)]
         command: Vec<OsString>,
     },
 }
@@ -64,28 +65,28 @@ struct MapOptions {
     #[arg(long, value_name = "FILE", conflicts_with = "pattern")]
     matrix: Option<PathBuf>,
     /// Or a pattern: stencil-2d (or mesh), stencil-3d, transpose, ring, hypercube, all-to-all, random.
-    #[arg(long)]
+    #[arg(long, value_parser = typed::matrix_pattern)]
     pattern: Option<Pattern>,
     /// Of a pattern: number of ranks [default: as many as slots].
     #[arg(long, conflicts_with = "matrix")]
     ranks: Option<usize>,
     /// Of a pattern: bytes in a message.
-    #[arg(long, default_value = "64KiB", conflicts_with = "matrix")]
+    #[arg(long, default_value = "64KiB", value_parser = Bytes::of_option, conflicts_with = "matrix")]
     size: Bytes,
     /// Of a pattern: messages along each pair.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with = "matrix")]
     messages: u64,
     /// The hosts h1 to hN (`--hosts`) of this network: a name of `sonde lab list` or a file of your own, with knobs.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", conflicts_with_all = ["cluster", "measured"])]
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with_all = ["cluster", "measured"])]
     network: Option<String>,
     /// Or hosts in sites, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "measured")]
     cluster: Option<PathBuf>,
-    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id, or `latest`.
+    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id or the begin of it, `latest` or `latest~1`.
     #[arg(long, value_name = "RUN")]
     measured: Option<String>,
     /// The folder of the store: with that run, and for the repetitions of a trial.
-    #[arg(long, value_name = "DIR", default_value = super::OUT)]
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = super::OUT)]
     out: PathBuf,
     /// Ranks that a host takes: a number for all, or some by name, as in 4,h1=2.
     #[arg(long, value_name = "N|HOST=N,...", value_delimiter = ',', value_parser = slots)]
@@ -110,7 +111,7 @@ struct MapOptions {
     #[arg(long, requires = "network")]
     verify: bool,
     /// Of a trial: repetitions of each placement; fewer than 6 give no confidence interval.
-    #[arg(long, visible_alias = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
+    #[arg(short = 'n', long, visible_alias = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
     launches: u64,
     #[command(flatten)]
     hosts: HostOptions,
@@ -212,7 +213,7 @@ impl MapOptions {
         let topology = self
             .topology
             .as_ref()
-            .map(|text| Topology::parse(text, cluster.hosts.len()))
+            .map(|text| Topology::parse(&typed::graph(text), cluster.hosts.len()))
             .transpose()
             .map_err(|error| {
                 Failure::usage(format!("--topology: its ranks are the hosts: {error}"))
@@ -246,8 +247,7 @@ impl MapOptions {
                 self.of_file(cluster, all.map(|(_, slots)| *slots))
             }
             (None, None, Some(run)) => {
-                let id = (run != "latest").then_some(run.as_str());
-                let run = report::load(&self.out, id)?;
+                let run = report::load(&self.out, Some(run.as_str()))?;
                 let view = sonde_report::matrix::matrix(&run).ok_or_else(|| {
                     Failure::usage(format!(
                         "the run {} did not measure all pairs of hosts: `sonde probe pattern all-pairs` does",
@@ -282,7 +282,7 @@ impl MapOptions {
 
     fn lab_hosts(&self) -> Result<u16, Failure> {
         const HOSTS_MAX: u16 = 64;
-        let hosts = self.hosts.hosts;
+        let hosts = self.hosts.count();
         if !(2..=HOSTS_MAX).contains(&hosts) {
             return Err(Failure::usage(format!(
                 "`--hosts {hosts}`: a network has 2 to {HOSTS_MAX} hosts here"

@@ -2,6 +2,7 @@
 
 use super::options::Common;
 use super::pattern::{self, PatternOptions};
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
@@ -9,7 +10,6 @@ use crate::shown::Form;
 use clap::{Args, Subcommand};
 use sonde_measure::spec::SAMPLES_MAX;
 use sonde_measure::{Method, RATE_MAX, Spacing};
-use sonde_message::Kind as Call;
 use sonde_units::Span;
 use std::collections::BTreeMap;
 
@@ -21,16 +21,19 @@ pub enum ProbeTask {
   sonde probe startup --network atm-oc3c:vc=svc --size 8 --json")]
     Startup(ChannelOptions),
     /// One-way latency (RTT/2) of a warm connection against message size.
-    #[command(after_help = "Examples:
+    #[command(
+        visible_alias = "lat",
+        after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde probe latency --network ethernet-1g --path udp,packet --method plain,ring
   sonde probe latency --testbed hosts:a,b --wait block,poll
   sonde probe latency --testbed hosts:a,b --budget 1h --samples 1000000000000 --precision 0 --launches 1
   sonde probe latency --testbed local --path shm,unix --method plain,segment --wait poll --size 8
-  sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB")]
+  sonde probe latency --testbed local --path shm --with align=0,1 --size 64..4KiB"
+    )]
     Latency(ChannelOptions),
     /// Throughput of a stream or of single messages.
-    #[command(after_help = "Examples:
+    #[command(visible_aliases = ["bw", "bandwidth"], after_help = "Examples:
   sonde probe throughput --network wan-100m-20ms --profile era
   sonde probe throughput --testbed hosts:a,b --with streams=1,4 --with congestion=cubic,reno
   sonde probe throughput --testbed local --method plain,splice,uring --with rcvbuf=1MiB --with lowat=256KiB
@@ -38,8 +41,11 @@ pub enum ProbeTask {
   sonde probe throughput --mode message --size 1KiB..4MiB --testbed hosts:a,b")]
     Throughput {
         /// Of a stream, or of single messages with all that each of them costs.
-        #[arg(long, default_value = "stream")]
+        #[arg(long, default_value = "stream", ignore_case = true)]
         mode: Mode,
+        /// Connections that carry a stream at once; with several values, each of them. The same as `--with streams=N`.
+        #[arg(short = 'P', long, value_name = "N,...", value_delimiter = ',')]
+        streams: Vec<u32>,
         #[command(flatten)]
         options: ChannelOptions,
     },
@@ -55,10 +61,10 @@ pub enum ProbeTask {
   sonde probe rate --testbed hosts:a,b --rate 5000 --law constant,poisson --budget 10s")]
     Rate {
         /// Messages per second; with several values, each of them.
-        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX))]
+        #[arg(long, value_delimiter = ',', default_value = "1000", value_parser = typed::count::<RATE_MAX>)]
         rate: Vec<u64>,
         /// Gaps between messages: constant, poisson.
-        #[arg(long, value_delimiter = ',', default_value = "constant")]
+        #[arg(long, value_delimiter = ',', default_value = "constant", value_parser = typed::name::<Spacing>)]
         law: Vec<Spacing>,
         #[command(flatten)]
         options: ChannelOptions,
@@ -69,7 +75,7 @@ pub enum ProbeTask {
   sonde probe collective broadcast --path native:tcp --ranks 2,4,8 --algorithm binomial,chain --testbed hosts:a,b,c,d")]
     Collective {
         /// The call: barrier, broadcast, reduce, allreduce, gather, scatter, allgather, alltoall, scan.
-        #[arg(value_parser = call)]
+        #[arg(value_parser = typed::call_name(), hide_possible_values = true)]
         call: String,
         /// Number of ranks; with several values, each of them.
         #[arg(long, value_delimiter = ',', default_value = "4")]
@@ -102,46 +108,30 @@ pub struct ChannelOptions {
     /// Transport or library: tcp, udp, packet, xdp; within one machine (`--testbed local`) also unix, shm. Libraries are native:tcp,
     /// native:unix, native:shm, pvm:default, pvm:direct, openmpi:tcp, openmpi:sm, mpich:tcp, mpich:sm, ucx:tcp, ofi:tcp.
     /// [default: tcp, and native:tcp for collective calls]
-    #[arg(long = "path", value_delimiter = ',')]
+    #[arg(short = 'p', long = "path", value_delimiter = ',', value_parser = typed::path_name(), hide_possible_values = true)]
     pub paths: Vec<AnyPath>,
     /// How bytes are handed over: plain; for streams also zerocopy, splice, uring (tcp), mmsg, gso (udp); for round trips
     /// uring; with shm also segment; with packet also ring.
-    #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
+    #[arg(long = "method", value_delimiter = ',', default_value = "plain", value_parser = typed::name::<Method>)]
     pub methods: Vec<Method>,
     /// Other parameters; with several values, each of them: sndbuf, rcvbuf (as 64KiB), congestion, streams, busy-poll (us),
     /// chunk, lowat (as 128KiB), nodelay, connected (yes, no), align; for PVM encoding (default, raw, inplace).
-    #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
+    #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = typed::knob)]
     pub knobs: Vec<(String, Vec<String>)>,
-    /// User bytes in a message: 1, 64KiB, 1..64KiB (powers of two, and around the MTU), mtu [default: 1 B, and 1 MiB for
+    /// User bytes in a message: 1, 64K, 1..64K (powers of two, and around the MTU), mtu [default: 1 B, and 1 MiB for
     /// throughput (UDP: one full frame)].
-    #[arg(long = "size", value_delimiter = ',')]
+    #[arg(long = "size", value_delimiter = ',', value_parser = typed::sizes)]
     pub sizes: Vec<String>,
     /// Measuring time for each size, in each repetition.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(short = 't', long, aliases = ["time", "duration"], value_name = "TIME", default_value = "1s", value_parser = Span::of_option)]
     pub budget: Span,
-    /// Stop a size early when the 95 % confidence interval of its median is within so many thousandths of it; 0 goes on until
-    /// the budget or the samples end.
-    #[arg(long, value_name = "PER MILLE", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=1_000))]
-    pub precision: u64,
+    /// Stop a size early when the 95 % confidence interval of its median is within this share of it; 0 goes on until the budget or
+    /// the samples end.
+    #[arg(long = "precision", value_name = "SHARE", default_value = "5%", value_parser = typed::per_mille::<1_000>)]
+    pub precision_per_mille: u64,
     /// The most samples of each size in a repetition [default: 10000; at a rate as many as the budget holds].
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=SAMPLES_MAX))]
+    #[arg(long, value_parser = typed::count::<SAMPLES_MAX>)]
     pub samples: Option<u64>,
-}
-
-fn call(text: &str) -> Result<String, String> {
-    let known = Call::ALL.iter().any(|call| call.name() == text);
-    let names = Call::ALL.map(Call::name).join(", ");
-    match known {
-        true => Ok(text.into()),
-        false => Err(format!("`{text}` is not a collective call: write {names}")),
-    }
-}
-
-pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {
-    let (name, values) = text
-        .split_once('=')
-        .ok_or("write KNOB=VALUE, as in streams=1,4")?;
-    Ok((name.into(), values.split(',').map(String::from).collect()))
 }
 
 impl ProbeTask {
@@ -155,7 +145,17 @@ impl ProbeTask {
             Self::Sweep(options) => options.run(),
             Self::Check(options) => options.run(),
             Self::Messages(options) => options.run(),
-            Self::Throughput { mode, options } => options.run(ProbeKind::Throughput, Some(mode)),
+            Self::Throughput {
+                mode,
+                streams,
+                mut options,
+            } => {
+                if !streams.is_empty() {
+                    let streams = streams.iter().map(u32::to_string).collect();
+                    options.knobs.push(("streams".into(), streams));
+                }
+                options.run(ProbeKind::Throughput, Some(mode))
+            }
             Self::Collective {
                 call,
                 ranks,
@@ -191,7 +191,7 @@ impl ChannelOptions {
     /// Measures one kind.
     pub fn run(self, kind: ProbeKind, mode: Option<Mode>) -> Result<i32, Failure> {
         let plan = self.plan(kind, mode);
-        self.common.measurement(plan, Form::Rows).run()
+        self.common.measurement(plan, Form::Rows)?.run()
     }
 
     fn plan(&self, kind: ProbeKind, mode: Option<Mode>) -> Plan {
@@ -207,7 +207,7 @@ impl ChannelOptions {
         (probe.size, probe.knobs) = (self.sizes.clone(), knobs);
         (probe.samples, probe.budget) = (self.samples, Some(self.budget));
         let mut plan = self.common.plan(vec![probe]);
-        plan.repeat.precision_per_mille = self.precision;
+        plan.repeat.precision_per_mille = self.precision_per_mille;
         plan
     }
 }
@@ -229,7 +229,7 @@ mod tests {
             ProbeTask::Startup(options) => options.plan(ProbeKind::Startup, None),
             ProbeTask::Latency(options) => options.plan(ProbeKind::Latency, None),
             ProbeTask::Anatomy(options) => options.plan(ProbeKind::Anatomy, None),
-            ProbeTask::Throughput { mode, options } => {
+            ProbeTask::Throughput { mode, options, .. } => {
                 options.plan(ProbeKind::Throughput, Some(mode))
             }
             other => panic!("{other:?}"),

@@ -17,9 +17,15 @@ pub enum Command {
     Tune,
     /// `sonde lab check`.
     LabCheck,
+    /// `sonde probe check`.
+    Check,
+    /// `sonde npb`.
+    Npb,
+    /// Every one of them.
+    Any,
 }
 
-use Command::{LabCheck, Pattern, Tune};
+use Command::{Any, Check, LabCheck, Npb, Pattern, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -27,6 +33,9 @@ impl Command {
             Pattern => "sonde probe pattern",
             Tune => "sonde tune",
             LabCheck => "sonde lab check",
+            Check => "sonde probe check",
+            Npb => "sonde npb",
+            Any => "this testbed",
         }
     }
 }
@@ -41,12 +50,22 @@ const WAIT: (&str, Given) = ("`--wait`", |common| !common.waits.is_empty());
 const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
     common.waits.len() > 1
 });
-const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks.len() > 1);
+const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks().len() > 1);
 const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
+const REQUIRE: (&str, Given) = ("`--require`", |common| common.require.is_given());
 const STRICT: (&str, Given) = ("`--strict`", |common| common.strict);
 
+const HOSTS: (&str, Given) = ("`--hosts`", |common| {
+    common.hosts.hosts.is_some() && common.testbed.0 != Kind::Lab
+});
+
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 12] = [
+const REFUSED: [(Command, (&str, Given), &str); 17] = [
+    (
+        Any,
+        HOSTS,
+        "it is the number of a lab's hosts: leave it out, or use `--testbed lab`",
+    ),
     (
         Pattern,
         LOAD,
@@ -95,6 +114,26 @@ const REFUSED: [(Command, (&str, Given), &str); 12] = [
         WAIT,
         "the cost of hosts cancels where both sides block: leave it out",
     ),
+    (
+        Tune,
+        REQUIRE,
+        "it compares settings: require a rate of `sonde probe throughput`",
+    ),
+    (
+        LabCheck,
+        REQUIRE,
+        "its bounds are those of the model: leave it out",
+    ),
+    (
+        Check,
+        REQUIRE,
+        "what a library must give is known: leave it out",
+    ),
+    (
+        Npb,
+        REQUIRE,
+        "its verdict is the benchmark's: give it to `sonde assess PLAN`, with the plan that `--print-plan` prints",
+    ),
 ];
 
 impl Common {
@@ -105,9 +144,12 @@ impl Common {
     pub fn check(&self, command: Command) -> Result<(), Failure> {
         for (of, (option, is_given), reason) in REFUSED {
             if of == command && is_given(self) {
+                let name = match command {
+                    Any => command.name().to_owned(),
+                    _ => format!("`{}`", command.name()),
+                };
                 return Err(Failure::usage(format!(
-                    "`{}` does not take {option}: {reason}",
-                    command.name()
+                    "{name} does not take {option}: {reason}"
                 )));
             }
         }
@@ -130,6 +172,7 @@ mod tests {
     fn each_is_refused_with_its_reason() {
         let words = |option: &str| match option.trim_matches('`') {
             "--testbed" => vec!["--testbed", "local"],
+            "--hosts" => vec!["--hosts", "8", "--testbed", "local"],
             "--listen" => vec!["--listen", "10.0.0.1:4000"],
             "--load" => vec!["--load", "0.5"],
             "--wait" => vec!["--wait", "poll"],
@@ -137,6 +180,7 @@ mod tests {
             "several `--network" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
+            "--require" => vec!["--require", "latency<=1ms"],
             other => panic!("{other}"),
         };
         let common = |words: Vec<&str>| Line::parse_from([vec!["line"], words].concat()).common;
@@ -147,7 +191,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Tune, LabCheck] {
+        for command in [Pattern, Tune, LabCheck, Check, Npb, Any] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)

@@ -1,7 +1,7 @@
 //! `sonde probe sweep`: its options, lowered to a plan whose product is the sweep.
 
 use super::options::Common;
-use super::probe::knob;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Kind, Lost, Plan, ProbeKind, ProbePlan, Repeat};
@@ -10,7 +10,7 @@ use crate::testbed;
 use clap::Args;
 use sonde_link::NetworkSpec;
 use sonde_measure::{Method, Path};
-use sonde_units::Span;
+use sonde_units::{Ratio, Span};
 use std::collections::BTreeMap;
 use std::iter;
 
@@ -31,19 +31,19 @@ pub struct SweepOptions {
     #[command(flatten)]
     common: Common,
     /// Transport: tcp, udp.
-    #[arg(long = "path", value_delimiter = ',', default_value = "tcp")]
+    #[arg(short = 'p', long = "path", value_delimiter = ',', default_value = "tcp", value_parser = typed::name::<Path>)]
     paths: Vec<Path>,
     /// How bytes are handed over: plain.
-    #[arg(long = "method", value_delimiter = ',', default_value = "plain")]
+    #[arg(long = "method", value_delimiter = ',', default_value = "plain", value_parser = typed::name::<Method>)]
     methods: Vec<Method>,
     /// A parameter with its values; of several parameters every combination. They are listed below.
-    #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = knob)]
+    #[arg(long = "with", value_name = "KNOB=VALUE,...", value_parser = typed::knob)]
     knobs: Vec<(String, Vec<String>)>,
     /// The program's buffers: bytes of each call [default: 1 KiB to 1 MiB in steps of four].
-    #[arg(long = "size", value_delimiter = ',')]
+    #[arg(long = "size", value_delimiter = ',', value_parser = typed::sizes)]
     sizes: Vec<String>,
     /// Measuring time of each stream, 1 s at least.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    #[arg(short = 't', long, aliases = ["time", "duration"], value_name = "TIME", default_value = "1s", value_parser = Span::of_option)]
     budget: Span,
     /// Send datagrams at constant rates, and find the highest with no more lost than `--lost` by bisection below the line's
     /// rate; the last is confirmed by the other repetitions. With `--with rate=A,B,...` only those rates are sent.
@@ -54,9 +54,15 @@ pub struct SweepOptions {
         long,
         value_name = "SHARE",
         default_value = "0.1%",
+        value_parser = lost,
         requires = "udp_limit"
     )]
     lost: Lost,
+}
+
+fn lost(text: &str) -> Result<Lost, String> {
+    Ratio::of_option(text).map_err(|error| error.to_string())?;
+    text.parse()
 }
 
 const SIZES: [&str; 6] = ["1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"];
@@ -65,7 +71,7 @@ impl SweepOptions {
     /// Runs it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         let plan = self.plan()?;
-        self.common.measurement(plan, Form::Table).run()
+        self.common.measurement(plan, Form::Table)?.run()
     }
 
     fn knobs(&self) -> BTreeMap<String, Vec<String>> {
@@ -117,7 +123,7 @@ impl SweepOptions {
         let knobs = self.knobs();
         let mut testbed = self.common.testbed();
         let testbed_kind = testbed.kind;
-        if testbed.kind == Kind::Lab && testbed.hosts == 4 {
+        if testbed.kind == Kind::Lab && self.common.hosts.hosts.is_none() {
             // A sweep is of one pair.
             testbed.hosts = 2;
         }

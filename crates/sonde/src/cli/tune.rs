@@ -1,8 +1,8 @@
 //! `sonde tune`: its options, lowered to a plan of one pair.
 
 use super::options::Common;
-use super::probe::knob;
 use super::refused::Command;
+use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Effort, Kind, Mode, Plan, ProbeKind, ProbePlan, Repeat};
@@ -28,7 +28,7 @@ pub struct TuneOptions {
     common: Common,
     /// Settings before the change: of the program's sockets (rcvbuf, sndbuf, congestion, streams) and of both hosts (rmem,
     /// wmem, window, scaling, mtu, offloads), each with one value.
-    #[arg(long = "with", value_name = "KNOB=VALUE", value_parser = knob)]
+    #[arg(long = "with", value_name = "KNOB=VALUE", value_parser = typed::knob)]
     knobs: Vec<(String, Vec<String>)>,
     /// Change what is recommended, measure again, and keep what is significantly better. In the lab it ends with the lab.
     #[arg(long)]
@@ -52,7 +52,7 @@ impl TuneOptions {
         self.common.check(Command::Tune)?;
         let plan = self.plan(&knobs)?;
         let (apply, yes) = (self.apply, self.yes);
-        let measurement = self.common.measurement(plan, Form::Rows);
+        let measurement = self.common.measurement(plan, Form::Rows)?;
         Task {
             measurement,
             apply,
@@ -64,8 +64,7 @@ impl TuneOptions {
     fn plan(&self, knobs: &BTreeMap<String, Vec<String>>) -> Result<Plan, Failure> {
         let mut testbed = self.common.testbed();
         if testbed.kind == Kind::Lab {
-            // Four is what a lab has where nothing is said.
-            if ![2, 4].contains(&testbed.hosts) {
+            if self.common.hosts.hosts.is_some_and(|hosts| hosts != 2) {
                 return Err(Failure::usage(
                     "`sonde tune` takes two hosts: leave `--hosts` out",
                 ));

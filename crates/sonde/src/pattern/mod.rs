@@ -8,6 +8,7 @@
 mod cells;
 mod incast;
 mod print;
+mod verdict;
 
 use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
@@ -16,12 +17,14 @@ use crate::flows::Rounds;
 use crate::layout::{self, Block, TestNetwork};
 use crate::measure;
 use crate::plan::{Plan, ProbePlan, Work};
+use crate::require::Judgements;
 use crate::source::{Searches, Seen};
 pub use cells::Cells;
 use sonde_measure::Run;
 use sonde_report::matrix::{self, Suspects};
 use sonde_sys::tell;
 use std::ops::ControlFlow;
+pub use verdict::AllPairs;
 
 /// The block of a probe of kind pattern at a network; none of another kind.
 ///
@@ -120,6 +123,7 @@ pub struct Task {
 impl Task {
     /// Does it; the exit code.
     pub fn run(mut self) -> Result<i32, Failure> {
+        self.measurement.take_requirements()?;
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }
@@ -128,8 +132,19 @@ impl Task {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
-        let (run, ended) = (&measured.run, outcome(&measured.run));
-        print::all(run, &self.measurement, &ended)?;
+        let (run, mut ended) = (&measured.run, outcome(&measured.run));
+        let judgements = Judgements::of(&self.measurement.plan, run);
+        let all_pairs = AllPairs::of(run);
+        if let Some(all_pairs) = &all_pairs {
+            all_pairs.judge(&mut ended);
+        }
+        ended.require(&judgements);
+        print::all(
+            run,
+            &self.measurement,
+            &ended,
+            (all_pairs.as_ref(), &judgements),
+        )?;
         if measured.trouble.is_none() {
             let page = format!("{}.html", run.head.id);
             measure::say_report(run, &self.measurement.out.join(page));

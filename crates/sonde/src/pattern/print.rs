@@ -4,20 +4,27 @@
 //!          run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::incast;
+use super::{AllPairs, incast};
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::flows;
 use crate::measure;
+use crate::require::Judgements;
 use sonde_measure::Run;
+use sonde_record::Judged;
 use sonde_report::{Severity, View, is_verdict, matrix};
 use sonde_sys::tell;
 use sonde_units::plain;
 
 /// Prints the run, in the form that was asked for.
-pub(super) fn all(run: &Run, task: &measure::Task, ended: &Outcome) -> Result<(), Failure> {
+pub(super) fn all(
+    run: &Run,
+    task: &measure::Task,
+    ended: &Outcome,
+    (all_pairs, judgements): (Option<&AllPairs>, &Judgements),
+) -> Result<(), Failure> {
     let patterns = run.cells.iter().map(|cell| &cell.factors.knobs);
     let pattern = patterns
         .map(|knobs| knobs.get("pattern").map_or("", String::as_str))
@@ -28,11 +35,16 @@ pub(super) fn all(run: &Run, task: &measure::Task, ended: &Outcome) -> Result<()
         .iter()
         .filter(|finding| is_verdict(&finding.rule))
         .collect();
-    let said = match pattern {
-        Some(matrix::ALL_PAIRS) => verdict_lines(run, &verdicts),
-        Some("incast") => incast::lines(run, run.head.seed),
+    let mut said = match (pattern, all_pairs) {
+        (_, Some(all_pairs)) => verdict_lines(all_pairs, &verdicts),
+        (Some("incast"), None) => incast::lines(run, run.head.seed),
         _ => Vec::new(),
     };
+    if task.json || task.json_stream {
+        for state in [Judged::Fail, Judged::Inconclusive] {
+            said.extend(judgements.reasons(state));
+        }
+    }
     if task.json_stream {
         for text in run.warnings.iter().chain(&said) {
             Event::Warning { text }.say()?;
@@ -40,13 +52,16 @@ pub(super) fn all(run: &Run, task: &measure::Task, ended: &Outcome) -> Result<()
     } else if task.json {
         document::print(&Document {
             warnings: run.warnings.iter().chain(&said).cloned().collect(),
-            ..document::of_run(Command::Probe, run, ended.judgement())
+            ..document::of_run(Command::Probe, run, ended.judgement_with(judgements))
         })?;
     } else {
         let table = sonde_report::flows_table(run, measure::width());
         println!("{}", table.as_deref().unwrap_or("Nothing was measured."));
         for line in &said {
             println!("{}", plain(line));
+        }
+        if let Some(text) = measure::requirements_text(judgements) {
+            println!("{text}");
         }
         let others: Vec<_> = view
             .findings
@@ -63,8 +78,7 @@ pub(super) fn all(run: &Run, task: &measure::Task, ended: &Outcome) -> Result<()
     Ok(())
 }
 
-fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> {
-    let pairs = matrix::matrix(run).map_or(0, |matrix| matrix.pairs.len());
+fn verdict_lines(all_pairs: &AllPairs, verdicts: &[&sonde_report::Finding]) -> Vec<String> {
     let mut lines = Vec::new();
     for one in verdicts {
         lines.push(format!("verdict: [{}] {}", one.rule, one.sentence));
@@ -76,17 +90,21 @@ fn verdict_lines(run: &Run, verdicts: &[&sonde_report::Finding]) -> Vec<String> 
         }
     }
     if lines.is_empty() {
-        lines.push(format!(
-            "verdict: healthy: of {} hosts and {pairs} ordered pairs none stands out",
-            run.hosts.len()
-        ));
+        let word = match all_pairs.state {
+            Judged::Pass => "healthy",
+            Judged::Fail => "failed",
+            Judged::Inconclusive => "inconclusive",
+        };
+        let reasons = all_pairs.reasons.iter();
+        lines.extend(reasons.map(|reason| format!("verdict: {word}: {reason}")));
     }
-    lines.extend(could_have_seen(run));
+    let detectable = all_pairs.detectable.as_ref();
+    lines.extend(detectable.map(|what| format!("detectable here (80 % power): {what}")));
     lines
 }
 
 /// The smallest faults that the matrix would have shown, of those that it measured.
-fn could_have_seen(run: &Run) -> Option<String> {
+pub(super) fn could_have_seen(run: &Run) -> Option<String> {
     let seen = matrix::sensitivity(run, &flows::retested())?;
     let less = |times: f64| sonde_report::share(1.0 - 1.0 / times);
     let parts = [
@@ -108,5 +126,5 @@ fn could_have_seen(run: &Run) -> Option<String> {
         }),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| format!("detectable here (80 % power): {}", parts.join("; ")))
+    (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -232,7 +232,7 @@ impl Plan {
             }
             if !self.loads.is_empty() {
                 return refuse(
-                    "the flows of a pattern are the load: name them as pairs, as in h1>h2,h3>h4, and leave [[load]] out".into(),
+                    "the flows of a pattern are the load: name them as pairs, as in h1>h2,h3>h4, and leave `--load` out ([[load]] of a plan)".into(),
                 );
             }
             match testbed.kind {

@@ -24,13 +24,14 @@
 
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
+use crate::require::Requirement;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
 use sonde_measure::{Factors, KnobValues, Method, Wait};
 use sonde_sys::file;
-use sonde_units::{Span, excerpts};
+use sonde_units::{BitRate, Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -122,6 +123,9 @@ pub struct TestbedPlan {
     /// Real hosts: what stands after `hosts:`, `slurm:`, `mpirun:` or `listen:` on the command line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
+    /// Real hosts: the rate of their line, where the interfaces report none, or not the right one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_rate: Option<BitRate>,
     /// Lab: how they are attached.
     #[serde(default = "auto")]
     pub attachment: Attachment,
@@ -165,6 +169,7 @@ impl Default for TestbedPlan {
             kind: Kind::usual(),
             hosts: four(),
             names: None,
+            line_rate: None,
             attachment: auto(),
             floors: false,
             between: None,
@@ -399,35 +404,6 @@ pub struct ProbePlan {
 
 fn block() -> Vec<Wait> {
     vec![Wait::Block]
-}
-
-/// What must hold of every row that it selects.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Requirement {
-    /// The rows' quantity, as `throughput_bps`.
-    pub quantity: sonde_measure::Quantity,
-    /// Only of this probe.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub probe: Option<ProbeKind>,
-    /// Only by this path.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub path: Option<AnyPath>,
-    /// Only on this network.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<String>,
-    /// Under this load, as rows have it; without it, idle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub load: Option<String>,
-    /// Only of this size.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub size_bytes: Option<u64>,
-    /// The median is at least this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_min: Option<f64>,
-    /// The median is at most this.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub p50_max: Option<f64>,
 }
 
 impl Plan {
@@ -689,7 +665,7 @@ impl Plan {
                 Kind::Local => {
                     return Err(Failure::usage(
                         "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or \
-                         `hosts:`, or leave [[load]] out",
+                         `--testbed hosts:a,b`, or leave `--load` out ([[load]] of a plan)",
                     ));
                 }
                 Kind::Lab if of_hosts => {
@@ -701,7 +677,7 @@ impl Plan {
                 Kind::Slurm | Kind::Mpirun | Kind::Listen => {
                     return Err(Failure::usage(
                         "background traffic is made by a second agent on each host, which a launcher does not start: use \
-                         `--testbed hosts:`, or leave [[load]] out",
+                         `--testbed hosts:a,b`, or leave `--load` out ([[load]] of a plan)",
                     ));
                 }
                 Kind::Lab | Kind::Hosts => {}
@@ -737,6 +713,7 @@ impl Plan {
         self.check_loads()?;
         self.check_places()?;
         self.check_flows()?;
+        self.requirements.iter().try_for_each(Requirement::check)?;
         let repeat = &self.repeat;
         if repeat.unrated == Some(0) {
             return refuse("[repeat] needs an `unrated` of 1 or more".into());
@@ -748,6 +725,11 @@ impl Plan {
             ));
         }
         match self.testbed.kind {
+            Kind::Lab | Kind::Local if self.testbed.line_rate.is_some() => refuse(
+                "`--line-rate` (`line_rate` of [testbed]) is of real hosts: a lab's network says its rate, as in `--network \
+                 ethernet-1g:rate=25Gbit`, and this machine's loopback has none; leave it out"
+                    .into(),
+            ),
             Kind::Hosts if self.testbed.names.is_none() => {
                 refuse("real hosts need `names` in [testbed], as in names = \"a,b[01-16]\"".into())
             }
@@ -756,7 +738,7 @@ impl Plan {
                 sonde_fleet::HOSTS_MAX
             )),
             Kind::Local if !self.networks.is_empty() => refuse(
-                "this machine has only its loopback; remove [[network]], or take kind = \"lab\" or \"hosts\"".into(),
+                "this machine has only its loopback: leave `--network` out ([[network]] of a plan), or use `--testbed lab` or `--testbed hosts:a,b`".into(),
             ),
             kind if kind.is_real() => self.networks.iter().try_for_each(|network| network.choice().map(drop)),
             Kind::Lab if self.networks.iter().any(|network| network.interface.is_some()) => refuse(

@@ -1,0 +1,158 @@
+//! How help is arranged: options under four headings, the few of them that `-h` shows, and exit codes behind `--help`.
+//!
+//! Model:   one table for all commands, by the long name of an option; an option that is not in it stands under "Options".
+//! Checked: `every_option_of_a_measurement_has_its_heading`; `tests/typed.rs`.
+
+use clap::Command;
+
+const WHAT: &str = "What";
+const WHERE: &str = "Where";
+const HOW_OFTEN: &str = "How often";
+const OUTPUT: &str = "Output";
+
+/// Whether `-h` shows an option too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Always,
+    LongOnly,
+}
+
+use Shown::{Always, LongOnly};
+
+const OPTIONS: [(&str, &str, Shown); 44] = [
+    ("path", WHAT, Always),
+    ("size", WHAT, Always),
+    ("mode", WHAT, LongOnly),
+    ("streams", WHAT, Always),
+    ("method", WHAT, LongOnly),
+    ("with", WHAT, LongOnly),
+    ("wait", WHAT, LongOnly),
+    ("kind", WHAT, Always),
+    ("senders", WHAT, LongOnly),
+    ("gap", WHAT, LongOnly),
+    ("rate", WHAT, Always),
+    ("law", WHAT, LongOnly),
+    ("ranks", WHAT, Always),
+    ("algorithm", WHAT, LongOnly),
+    ("class", WHAT, Always),
+    ("age", WHAT, LongOnly),
+    ("udp-limit", WHAT, Always),
+    ("lost", WHAT, LongOnly),
+    ("apply", WHAT, Always),
+    ("testbed", WHERE, Always),
+    ("network", WHERE, Always),
+    ("hosts", WHERE, LongOnly),
+    ("listen", WHERE, LongOnly),
+    ("load", WHERE, LongOnly),
+    ("load-flow", WHERE, LongOnly),
+    ("load-of", WHERE, LongOnly),
+    ("attachment", WHERE, LongOnly),
+    ("profile", WHERE, LongOnly),
+    ("script", WHERE, LongOnly),
+    ("prepare", WHERE, LongOnly),
+    ("collapsed", WHERE, LongOnly),
+    ("launches", HOW_OFTEN, Always),
+    ("quick", HOW_OFTEN, Always),
+    ("thorough", HOW_OFTEN, LongOnly),
+    ("budget", HOW_OFTEN, LongOnly),
+    ("window", HOW_OFTEN, LongOnly),
+    ("lead", HOW_OFTEN, LongOnly),
+    ("samples", HOW_OFTEN, LongOnly),
+    ("precision", HOW_OFTEN, LongOnly),
+    ("seed", HOW_OFTEN, LongOnly),
+    ("json-stream", OUTPUT, LongOnly),
+    ("strict", OUTPUT, LongOnly),
+    ("print-plan", OUTPUT, LongOnly),
+    ("resume", OUTPUT, LongOnly),
+];
+
+/// Of every command that measures, whatever else it has.
+const OF_OUTPUT: [&str; 5] = ["out", "json", "dry-run", "table", "findings"];
+
+const MORE: &str = "`--help` shows all options, with their defaults, and the exit codes.";
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 a requirement, a check or a verdict failed, or cells are missing; 2 nothing could be measured;
+3 what was required or compared is inconclusive, or with --strict a figure is uncertain; 64 the command line was not understood;
+70 a defect of sonde; 74 output cannot be written; 130 interrupted.";
+
+/// The command with its help arranged.
+pub fn arranged(command: Command) -> Command {
+    let is_measurement = command
+        .get_arguments()
+        .any(|option| option.get_long() == Some("dry-run"));
+    let command = command.mut_subcommands(arranged);
+    if !is_measurement {
+        return command;
+    }
+    let after = command.get_after_help().cloned().unwrap_or_default();
+    let command = command.mut_args(|option| {
+        let Some(name) = option.get_long().map(str::to_owned) else {
+            return option;
+        };
+        if OF_OUTPUT.contains(&name.as_str()) {
+            return option.help_heading(OUTPUT);
+        }
+        let known = OPTIONS.iter().find(|(known, ..)| *known == name);
+        match known {
+            Some((_, heading, shown)) => option
+                .help_heading(*heading)
+                .hide_short_help(*shown == LongOnly),
+            None => option.hide_short_help(true),
+        }
+    });
+    command
+        .after_help(MORE)
+        .after_long_help(format!("{after}\n\n{EXIT_CODES}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leaves(command: &Command) -> Vec<&Command> {
+        let below: Vec<&Command> = command.get_subcommands().flat_map(leaves).collect();
+        [vec![command], below].concat()
+    }
+
+    #[test]
+    fn every_option_of_a_measurement_has_its_heading() {
+        let root = super::super::command();
+        let all = leaves(&root);
+        let names: Vec<&str> = all
+            .iter()
+            .flat_map(|command| {
+                command
+                    .get_arguments()
+                    .filter_map(|option| option.get_long())
+            })
+            .collect();
+        for name in OPTIONS.iter().map(|(name, ..)| name).chain(&OF_OUTPUT) {
+            assert!(names.contains(name), "no command has --{name}");
+        }
+        let probe = root.find_subcommand("probe").unwrap();
+        let latency = probe.find_subcommand("latency").unwrap();
+        let options = latency
+            .get_arguments()
+            .filter(|option| !option.is_hide_set());
+        for option in options.filter(|option| option.get_long().is_some()) {
+            assert!(
+                option.get_help_heading().is_some(),
+                "{:?}",
+                option.get_long()
+            );
+        }
+        let short = latency.clone().render_help().to_string();
+        let long = latency.clone().render_long_help().to_string();
+        let count = |text: &str| {
+            text.lines()
+                .filter(|line| line.trim_start().starts_with('-'))
+                .count()
+        };
+        assert!((6..=14).contains(&count(&short)), "{short}");
+        assert!(count(&long) > 20 && long.contains("Exit codes:"), "{long}");
+        for heading in [WHAT, WHERE, HOW_OFTEN, OUTPUT] {
+            assert!(long.contains(&format!("{heading}:")), "{long}");
+        }
+        assert!(long.contains("Examples:"), "{long}");
+    }
+}

@@ -1,0 +1,134 @@
+//! After a run: what it says, in the form that was asked for, the results of the requirements, and the exit code.
+//!
+//! Model:   warnings go to standard error, results to standard output; a screen comes last and names the report itself. The result of
+//!          the requirements follows the results as text, and is in the document's verdict.
+//! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
+
+use super::{Task, not_kept, say_report, say_where, width, write_report};
+use crate::document::{self, Command, Document};
+use crate::events::Event;
+use crate::exit::Outcome;
+use crate::failure::Failure;
+use crate::require::{self, Judgements};
+use crate::shown::{self, Form};
+use crate::wanted::{too_few, too_wide};
+use sonde_measure::Run;
+use sonde_record::{Judged, Judgement};
+use sonde_report::{COLUMNS, Place};
+use sonde_sys::tell;
+use sonde_units::plain;
+
+impl Outcome {
+    /// With the results of requirements.
+    pub fn require(&mut self, judgements: &Judgements) {
+        self.is_judged |= !judgements.all.is_empty();
+        self.failed.extend(judgements.reasons(Judged::Fail));
+        let open = judgements.reasons(Judged::Inconclusive);
+        self.inconclusive.extend(open);
+    }
+
+    /// What is judged, with each requirement.
+    pub fn judgement_with(&self, judgements: &Judgements) -> Judgement {
+        Judgement {
+            requirements: judgements.listed(),
+            ..self.judgement()
+        }
+    }
+}
+
+/// The results of the requirements, as text; nothing where there are none.
+pub fn requirements_text(judgements: &Judgements) -> Option<String> {
+    let lines = require::lines(judgements, width().min(COLUMNS));
+    let text = lines.iter().map(|line| plain(line).to_string());
+    let text: Vec<String> = text.collect();
+    (!text.is_empty()).then(|| text.join("\n"))
+}
+
+impl Task {
+    /// Prints what was measured, writes the report, and says how it went.
+    pub(super) fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
+        let rows = run.rows();
+        let mut warnings = run.warnings.clone();
+        let mut outcome = Outcome::of(run, self.strict);
+        outcome.is_measured &= self.all_skipped(run).is_none();
+        let judgements = Judgements::of(&self.plan, run);
+        outcome.require(&judgements);
+        let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
+        warnings.extend(wide.clone());
+        outcome.uncertain.extend(wide);
+        let is_text = !self.json && !self.json_stream;
+        if self.json {
+            // The tables say it beside the figures.
+            warnings.extend(too_few(&rows));
+        }
+        if !is_text {
+            warnings.extend(judgements.reasons(Judged::Fail));
+            warnings.extend(judgements.reasons(Judged::Inconclusive));
+        }
+        if self.is_screen(run) {
+            return self.finish_on_screen(run, &warnings, &judgements, trouble, outcome);
+        }
+        if self.json_stream {
+            for warning in &warnings {
+                Event::Warning { text: warning }.say()?;
+            }
+        } else if self.json {
+            let command = Command::of(run);
+            let verdict = outcome.judgement_with(&judgements);
+            document::print(&Document {
+                warnings: warnings.clone(),
+                ..document::of_run(command, run, verdict)
+            })?;
+        } else {
+            shown::print(run, self.form, width(), &Place::default());
+            if let Some(text) = requirements_text(&judgements) {
+                println!("\n{text}");
+            }
+        }
+        for warning in &warnings {
+            tell!("sonde: {warning}");
+        }
+        if let Some(trouble) = trouble {
+            return Err(not_kept(&trouble));
+        }
+        if self.form != Form::Rows {
+            say_report(run, &self.out.join(format!("{}.html", run.head.id)));
+        }
+        say_where(&run.head.id, &self.out);
+        self.ended(run, outcome)
+    }
+
+    /// Whether the run ends in the screen.
+    fn is_screen(&self, run: &Run) -> bool {
+        let is_text = !self.json && !self.json_stream;
+        is_text && self.form.for_run(run) == Form::Screen
+    }
+
+    /// The same where it is a screen: it comes last, and names the report and the run itself.
+    fn finish_on_screen(
+        &self,
+        run: &Run,
+        warnings: &[String],
+        judgements: &Judgements,
+        trouble: Option<String>,
+        outcome: Outcome,
+    ) -> Result<i32, Failure> {
+        for warning in warnings {
+            tell!("sonde: {warning}");
+        }
+        let mut place = crate::report::place(&run.head.id, &self.out);
+        let page = self.out.join(format!("{}.html", run.head.id));
+        if let Err(why) = write_report(run, &page) {
+            tell!("sonde: {why}");
+            place.page = None;
+        }
+        shown::print(run, self.form, width(), &place);
+        if let Some(text) = requirements_text(judgements) {
+            println!("{text}");
+        }
+        match trouble {
+            Some(trouble) => Err(not_kept(&trouble)),
+            None => self.ended(run, outcome),
+        }
+    }
+}
