@@ -295,7 +295,7 @@ impl Requirement {
         let probes: Vec<&ProbePlan> = plan.probes.iter().filter(is_of).collect();
         if self.quantity == Quantity::ThroughputBps && self.mode.is_none() {
             let is_stream = |probe: &&ProbePlan| probe.mode() != Some(Mode::Message);
-            self.mode = match probes.iter().any(|probe| is_stream(probe)) {
+            self.mode = match probes.iter().any(is_stream) {
                 true => Some(Mode::Stream),
                 false => Some(Mode::Message).filter(|_| !probes.is_empty()),
             };
