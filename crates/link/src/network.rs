@@ -61,7 +61,7 @@ pub enum Command {
 
 impl Command {
     /// The ports that it names: one, two or none.
-    fn ports(&self) -> [Option<Port>; 2] {
+    pub fn ports(&self) -> [Option<Port>; 2] {
         match *self {
             Self::Vc(VcCommand::Establish(a, b) | VcCommand::Release(a, b))
             | Self::Fault(Fault::Cut { a, b, .. }) => [Some(a), Some(b)],

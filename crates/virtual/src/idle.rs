@@ -225,7 +225,10 @@ fn named(spec: &NetworkSpec) -> u16 {
     let assigned = spec.assign.iter().flat_map(|one| [one.from, one.to]);
     let joined = spec.pvc.iter().flat_map(|one| one.between);
     let own = spec.port.iter().map(|one| one.port);
-    let last = assigned.chain(joined).chain(own).max();
+    let faults = spec.fault.iter().flat_map(|one| one.command.ports());
+    let loads = spec.load.iter().flat_map(|one| [one.from, Some(one.to)]);
+    let later = faults.chain(loads).flatten();
+    let last = assigned.chain(joined).chain(own).chain(later).max();
     last.filter(|last| *last < MOST).map_or(0, |last| last + 1)
 }
 

@@ -7,7 +7,7 @@ use sonde_link::{
     resolve,
 };
 use sonde_units::{Bytes, Ratio, Span};
-use sonde_virtual::{Parity, replay};
+use sonde_virtual::{Parity, Sender, replay, tcp_expected};
 use std::collections::BTreeMap;
 
 /// One script for each kind, its begin and its end amid the traffic of the scenario.
@@ -199,6 +199,25 @@ fn a_schedule_is_replayed_from_the_header() {
             .first_difference
             .is_some()
     );
+}
+
+/// What a script does to a third host is no reason to expect nothing between the first two.
+#[test]
+fn a_fault_elsewhere_is_of_no_concern() {
+    let mut spec = named("ethernet-100").unwrap();
+    let healthy = tcp_expected(&spec, &Sender::modern()).unwrap();
+    let mut with = |command: &str| {
+        spec.fault = vec![FaultSpec {
+            at: Span::ZERO,
+            command: command.parse().unwrap(),
+            lasts: None,
+            every: None,
+            until: None,
+        }];
+        tcp_expected(&spec, &Sender::modern())
+    };
+    assert_eq!(with("loss h3 10%"), Ok(healthy));
+    assert!(with("loss h2 10%").unwrap() < healthy);
 }
 
 /// What a replayed capture brings is given to the replay of the ledger too.

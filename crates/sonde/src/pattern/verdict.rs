@@ -111,22 +111,25 @@ fn judge(found: &[Finding], cells: Cells) -> (Judged, Vec<String>) {
     let (mut failed, mut open) = (Vec::new(), Vec::new());
     for one in found {
         let rule = &*one.rule;
-        let mut text = one.sentence.clone();
-        if let Some(remedy) = &one.remedy {
-            text += &format!("; {remedy}");
-        }
+        let sentence = one.sentence.trim_end_matches('.');
+        let text = match &one.remedy {
+            Some(remedy) => format!("{sentence}; {remedy}"),
+            None => sentence.to_owned(),
+        };
         if NOTED.contains(&rule) {
             continue;
         }
         if OPEN.contains(&rule) {
             open.push(text);
         } else if SLOW.contains(&rule) && is_late {
-            open.push(format!("{}; but {behind}", one.sentence));
+            open.push(format!("{sentence}; but {behind}"));
         } else {
             failed.push(text);
         }
     }
     if failed.is_empty() && cells.failed > 0 {
+        // What stands out, even if for another reason, says more than how many flows failed.
+        failed.append(&mut open);
         failed.push(format!("{} failed", counted(cells.failed as u64, "flow")));
     }
     if !failed.is_empty() {
