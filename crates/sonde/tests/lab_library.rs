@@ -394,7 +394,7 @@ fn what_is_missing_is_said_in_the_row() {
 fn a_path_that_is_none_lists_what_there_is() {
     let stage = Stage::new(Case::own("veth"));
     let outcome = stage
-        .sonde(&["probe", "latency", "--path", "openmpi:ib"])
+        .sonde(&["probe", "latency", "--path", "openmpi:xx"])
         .expect(64);
     for name in ["tcp", "native:shm", "openmpi:sm", "pvm:direct"] {
         assert!(outcome.err.contains(name), "{name}: {outcome}");

@@ -261,7 +261,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         ("upc:xy", "ep, cg"),
         ("nowhere.json", "a file that `sonde npb` wrote"),
         ("--mean 8 --median 8", "count=1000"),
-        ("upc:cg --count 0", "1 message or more"),
+        ("upc:cg --count 0", "from 1 to"),
         ("upc:cg --count 99999999", "replay a part"),
         ("upc:cg --median 1MiB", "mean is"),
         ("upc:cg --graph mesh:2x2 --ranks 6", "4 points"),

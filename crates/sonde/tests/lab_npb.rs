@@ -435,7 +435,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         (&["cg", "--class", "E"], 64, "S, W, A"),
         (&["dg"], 64, "or all"),
         (&["cg", "--ranks", "0"], 64, "1,2,4"),
-        (&["cg", "--path", "openmpi:ib"], 64, "openmpi:sm"),
+        (&["cg", "--path", "openmpi:xx"], 64, "openmpi:sm"),
         (&["mg", "--size", "points=many"], 64, "whole number"),
         (&["all", "--matrix", "m.json"], 64, "one repetition"),
         (&["cg", "--load", "0.5"], 64, "--testbed lab"),

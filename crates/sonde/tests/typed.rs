@@ -228,7 +228,7 @@ const RUNS: [Row; 9] = [
     ("report show latest~99", 2, "there is no run latest~99"),
     ("report show 2", 2, "write more of the id"),
     ("report show nosuch", 2, "there is no run nosuch"),
-    ("report compare latest", 0, ""),
+    ("report compare latest", 3, "A: "),
     ("report list", 0, ""),
     ("report export", 64, "--csv|--json"),
     ("report export --csv --to rows.csv", 0, ""),

@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 44] = [
+const OPTIONS: [(&str, &str, Shown); 45] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("mode", WHAT, LongOnly),
@@ -46,6 +46,7 @@ const OPTIONS: [(&str, &str, Shown); 44] = [
     ("load", WHERE, LongOnly),
     ("load-flow", WHERE, LongOnly),
     ("load-of", WHERE, LongOnly),
+    ("line-rate", WHERE, LongOnly),
     ("attachment", WHERE, LongOnly),
     ("profile", WHERE, LongOnly),
     ("script", WHERE, LongOnly),
