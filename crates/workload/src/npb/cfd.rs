@@ -221,10 +221,12 @@ pub struct Exact {
 impl Exact {
     /// On n^3 points.
     pub fn new(n: usize) -> Self {
+        // Not worked out by the compiler: a test changes a coefficient in the program, which must then fail to verify.
+        let polynomials = std::hint::black_box(&POLYNOMIALS);
         let part = |direction: usize, index: usize| {
             // As the official values were made: the last bits of x move them.
             let x = index as f64 * (1.0 / (n - 1) as f64);
-            POLYNOMIALS.map(|c| {
+            polynomials.map(|c| {
                 let constant = if direction == 0 { c[0] } else { 0.0 };
                 let [c1, c2, c3, c4] = [1, 4, 7, 10].map(|first| c[first + direction]);
                 constant + x * (c1 + x * (c2 + x * (c3 + x * c4)))
