@@ -227,7 +227,7 @@ fn named(spec: &NetworkSpec) -> u16 {
     let own = spec.port.iter().map(|one| one.port);
     let faults = spec.fault.iter().flat_map(|one| one.command.ports());
     let loads = spec.load.iter().flat_map(|one| [one.from, Some(one.to)]);
-    let later = faults.chain(loads).flatten();
+    let later = faults.chain(loads).flatten().map(|port| port.0);
     let last = assigned.chain(joined).chain(own).chain(later).max();
     last.filter(|last| *last < MOST).map_or(0, |last| last + 1)
 }
