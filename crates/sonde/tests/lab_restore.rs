@@ -53,7 +53,7 @@ kill_on() { on $1 -- sh -c "pkill -9 -f '$2'" || true; }
 
 "#;
 
-const WITHOUT_KILLING_AGENTS: &str = r#"
+const INTERRUPTED: &str = r#"
 for attempt in 1 2 3 4; do
     code=0; (tune) >/dev/null 2>DIR/asked.err || code=$?
     [ $code = 0 ] || break
@@ -62,7 +62,9 @@ echo "asked ended with $code"; restored asked
 
 begin int; kill -INT $run; code=0; wait $run || code=$?
 echo "int ended with $code"; restored int
+"#;
 
+const COMMAND_KILLED: &str = r#"
 begin command; kill -KILL $run; wait $run || true; restored command
 
 (tune --yes --json) >DIR/kept.json 2>DIR/kept.err || echo "kept failed"
@@ -70,9 +72,11 @@ on h3 -- sysctl -n net.ipv4.tcp_rmem | sed 's/^/kept /'
 on h3 -- sh -c 'ls -A /run/sonde-changes 2>/dev/null || true' | sed 's/^/left /'
 "#;
 
-const KILLING_AGENTS: &str = r#"
+const AGENT_KILLED: &str = r#"
 begin agent; kill_on h3 ' agen[t]$'; kill -INT $run; wait $run || true; restored agent
+"#;
 
+const AGENT_AND_GUARD_KILLED: &str = r#"
 begin both; on h3 -- sh -c 'pkill -STOP -f "sonde-guar[d]"'; kill_on h3 ' agen[t]$'; kill_on h3 'sonde-guar[d]'
 kill -INT $run; wait $run || true
 on h3 -- sysctl -n net.ipv4.tcp_rmem | sed 's/^/both left /'
@@ -104,11 +108,19 @@ fn assert_put_back(outcome: &Outcome, ways: &[&str]) {
 }
 
 #[test]
-fn settings_are_put_back_where_agents_are_killed() {
-    let Some((outcome, read)) = staged(KILLING_AGENTS) else {
+fn settings_are_put_back_where_an_agent_is_killed() {
+    let Some((outcome, _)) = staged(AGENT_KILLED) else {
         return;
     };
-    assert_put_back(&outcome, &["agent", "both"]);
+    assert_put_back(&outcome, &["agent"]);
+}
+
+#[test]
+fn settings_are_put_back_by_the_next_run_where_agent_and_guard_are_killed() {
+    let Some((outcome, read)) = staged(AGENT_AND_GUARD_KILLED) else {
+        return;
+    };
+    assert_put_back(&outcome, &["both"]);
     // With both killed the settings stayed until the next start, which says so.
     assert!(
         !outcome.out.contains("both left 4096\t32768\t32768"),
@@ -122,8 +134,8 @@ fn settings_are_put_back_where_agents_are_killed() {
 }
 
 #[test]
-fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
-    let Some((outcome, read)) = staged(WITHOUT_KILLING_AGENTS) else {
+fn settings_are_put_back_where_nobody_agrees_and_on_an_interrupt() {
+    let Some((outcome, read)) = staged(INTERRUPTED) else {
         return;
     };
     // Not a terminal: who is not asked is not changed.
@@ -133,12 +145,20 @@ fn settings_are_put_back_however_it_ends_and_kept_where_they_help() {
         asked.contains("--yes") && asked.contains("h3 (eth0;"),
         "{asked}"
     );
-    assert_put_back(&outcome, &["asked", "int", "command"]);
+    assert_put_back(&outcome, &["asked", "int"]);
     assert!(
         read("int.err").contains("no setting is kept, and all are restored"),
         "{}",
         read("int.err")
     );
+}
+
+#[test]
+fn settings_are_put_back_where_the_command_is_killed_and_kept_where_they_help() {
+    let Some((outcome, read)) = staged(COMMAND_KILLED) else {
+        return;
+    };
+    assert_put_back(&outcome, &["command"]);
     let kept: serde_json::Value = serde_json::from_str(&read("kept.json"))
         .unwrap_or_else(|error| panic!("{error}: {}", read("kept.err")));
     let tuned = &kept["tune"];
