@@ -9,7 +9,7 @@
 #
 # The end-to-end tests run the *copy* of the static program that $SONDE_BIN names, because cargo, when it builds
 # them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `paired`,
-# those with a lab that measure nothing and mostly wait, run two at a time; `alone`, which measure or are sensitive to timing, last
+# those with a lab that measure nothing and mostly wait, run three at a time; `alone`, which measure or are sensitive to timing, last
 # and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `paired`, on what it leaves
 # of the CPUs; the page is tested beside the static build, whose last crates leave a CPU idle.
 #
@@ -27,8 +27,6 @@ logs=target/test-logs
 mkdir -p "$logs"
 passed=0 failed=0 skipped=0 troubles=() noisy=()
 export SONDE_BIN="$PWD/target/static/sonde" RUST_BACKTRACE=1
-# A changed snapshot is a failure, not a file to review.
-export INSTA_UPDATE=no
 
 # A step that hangs is a failure, not a day's wait.
 LIMIT_SECONDS=2700
@@ -223,10 +221,11 @@ else
     headline build
     scripts/build.sh || trouble build
 fi
-tests units --lib --bins --test '*' -- --skip paired:: --skip alone:: ${filter:+"$filter"}
+# More at a time than there are CPUs: many of them wait for a timeout.
+tests units --lib --bins --test '*' -- --test-threads=4 --skip paired:: --skip alone:: ${filter:+"$filter"}
 tests docs --doc -- ${filter:+"$filter"}
 [ "$what" != all ] || late_checks
-class paired --test-threads=2
+class paired --test-threads=3
 for name in lints 'fuzz targets'; do
     [ -z "${beside[$name]:-}" ] || joined "$name"
 done

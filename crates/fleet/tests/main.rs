@@ -4,7 +4,7 @@ mod connect;
 mod local;
 mod stage;
 
-/// With a lab, and nothing measured: two at a time.
+/// With a lab, and nothing measured: three at a time.
 #[path = "."]
 mod paired {
     mod lab_ssh;

@@ -87,7 +87,7 @@ fn no_library_seems_faster_than_its_line() {
         let all = ["openmpi:tcp", "mpich:tcp", "native:tcp", "pvm:direct"];
         let paths = paths(&stage, &all);
         let bound = bound_bps(&stage, "sci-sbus");
-        let launches = if is_long() { "6" } else { "3" };
+        let launches = if is_long() { "6" } else { "1" };
         let rows = streams(&stage, "sci-sbus", &paths, launches);
         assert_eq!(rows.len(), paths.len());
         for row in rows {

@@ -12,7 +12,7 @@ mod seeds;
 mod traps;
 mod typed;
 
-/// With a lab or with many ranks, and nothing measured: two at a time.
+/// With a lab or with many ranks, and nothing measured: three at a time.
 #[path = "."]
 mod paired {
     mod json;
