@@ -108,6 +108,9 @@ fn nothing_required_and_plans() {
     }
     let file = stage.path("plan.toml");
     std::fs::write(&file, &plan.out).unwrap();
+    // A plan says what is measured, and no option beside it is passed over.
+    let both = stage.sonde(&["accept", &file, "--network", "fddi", "--dry-run"]);
+    both.expect(64).tells(&["cannot be used with"]);
     let again = stage.sonde(&["accept", &file, "--print-plan"]).expect(0);
     assert_eq!(again.out, plan.out, "a printed plan is whole");
     let dry = stage.sonde(&["accept", &file, "--dry-run"]).expect(0);
