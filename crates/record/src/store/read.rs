@@ -59,7 +59,7 @@ impl Store {
         self.reading(|transaction| last(transaction, can_be))
     }
 
-    /// The id of the run that a text names: an id, the begin of one id alone, [`LATEST`], or `latest~2` for the second before it.
+    /// The id of the run that a text names: an id, a prefix of one id alone, [`LATEST`], or `latest~2` for the second before it.
     ///
     /// # Errors
     /// When there is none, or several begin so, or the store cannot be read.
