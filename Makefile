@@ -11,7 +11,7 @@ help:
 	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
 	@echo 'make test-long  the same with every case of attachment and user, and what takes minutes; then make fuzz'
 	@echo 'make assess   set up, build, then: sonde assess $$(ARGS)     e.g. make assess ARGS="--testbed lab --quick"'
-	@echo 'make bench    the benchmarks: ratios within one run, not absolute times'
+	@echo 'make bench    the benches of bench/ beside other programs, in turns: ratios, not absolute times    e.g. make bench ARGS="peers --budget 20min"'
 	@echo 'make fuzz     every parser of bytes from outside, a minute each    e.g. make fuzz ARGS="600 plan network"'
 	@echo 'make clean    remove what was built; measured runs (sonde-runs/) stay'
 
@@ -39,7 +39,7 @@ assess:
 	@scripts/build.sh >&2
 	@target/release/sonde assess $(ARGS)
 
-bench: setup
+bench: build
 	@scripts/bench.sh $(ARGS)
 
 fuzz:
