@@ -25,7 +25,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use sonde_stats::Damaged;
 
 pub use error::StoreError;
-pub use read::LATEST;
+pub use read::{LATEST, NAMED, RunName};
 
 use error::WAIT_S;
 use sonde_measure::{

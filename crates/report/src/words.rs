@@ -18,6 +18,7 @@ pub(crate) mod kernels;
 pub(crate) mod layer_cost;
 pub(crate) mod library_rate;
 pub(crate) mod load;
+pub(crate) mod looked;
 pub(crate) mod loss;
 pub(crate) mod lost;
 pub(crate) mod matrix;

@@ -14,6 +14,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::Block;
 use crate::measure;
+use crate::output::{self, Print, say};
 use crate::pattern::AllPairs;
 use crate::plan::{FlowsPlan, Kind, Plan, ProbeKind, ProbePlan};
 use crate::require::{self, Judgements, Statistic, word};
@@ -181,7 +182,9 @@ impl Task {
             for text in reasons() {
                 Event::Warning { text }.say()?;
             }
-        } else if self.measurement.json {
+        } else if self.measurement.print == Print::Csv {
+            output::rows(run)?;
+        } else if self.measurement.print == Print::Json {
             let verdict = outcome.judgement_with(&judgements);
             let acceptance = Box::new(acceptance);
             let command = Command::Accept(Accepted { acceptance });
@@ -191,7 +194,7 @@ impl Task {
             })?;
         } else {
             let code = outcome.clone().code();
-            println!("{}", acceptance.text(&judgements, &missing, &place, code));
+            say!("{}", acceptance.text(&judgements, &missing, &place, code));
         }
         self.measurement.say_kept(&measured)?;
         self.measurement.ended(run, outcome)

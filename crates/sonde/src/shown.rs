@@ -3,6 +3,7 @@
 //! Model:   the screen is for runs of the main job, of which it can say something; what else a plan measures is shown as tables.
 //! Checked: the end-to-end tests of `assess` and `probe`; `tests/screen.rs`, on every frozen run.
 
+use crate::output::say;
 use sonde_measure::Run;
 use sonde_report::{Assessment, Place, Severity, View, counted};
 
@@ -41,15 +42,15 @@ impl Form {
 /// Prints a run as `form` says; `place` names on the screen where the rest is.
 pub fn print(run: &Run, form: Form, width: usize, place: &Place) {
     match form.for_run(run) {
-        Form::Screen => println!("{}", Assessment::of(run).text(place)),
+        Form::Screen => say!("{}", Assessment::of(run).text(place)),
         Form::Table => print_assessment(run, width),
-        Form::Findings => println!("{}", sonde_report::findings_by_rule(run, width)),
+        Form::Findings => say!("{}", sonde_report::findings_by_rule(run, width)),
         Form::Rows => print_rows(run, width),
     }
 }
 
 fn print_rows(run: &Run, width: usize) {
-    println!("{}", sonde_report::rows_table(&run.rows(), width));
+    say!("{}", sonde_report::rows_table(&run.rows(), width));
     let tables = [
         sonde_report::library_table(run, width),
         sonde_report::kernel_table(run, width),
@@ -59,15 +60,15 @@ fn print_rows(run: &Run, width: usize) {
         sonde_report::flows_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
-        println!("\n{table}");
+        say!("\n{table}");
     }
     if let Some(anatomy) = sonde_report::anatomy_table(run, width) {
-        println!("\n{anatomy}");
+        say!("\n{anatomy}");
         let mut view = View::of(run);
         view.findings
             .retain(|finding| finding.rule == "kernel-bypass");
         if !view.findings.is_empty() {
-            println!("\n{}", sonde_report::findings_text(&view, width));
+            say!("\n{}", sonde_report::findings_text(&view, width));
         }
     }
 }
@@ -80,7 +81,7 @@ fn print_assessment(run: &Run, width: usize) {
 /// The tables of what was measured; the summary where anything was that has no table of its own.
 pub fn print_tables(run: &Run, width: usize) {
     if !sonde_report::has_own_tables(run) {
-        println!("{}", sonde_report::summary_table(run, width));
+        say!("{}", sonde_report::summary_table(run, width));
     }
     let tables = [
         sonde_report::queueing_table(run, width),
@@ -93,7 +94,7 @@ pub fn print_tables(run: &Run, width: usize) {
         sonde_report::flows_table(run, width),
     ];
     for table in tables.into_iter().flatten() {
-        println!("\n{table}\n");
+        say!("\n{table}\n");
     }
 }
 
@@ -105,10 +106,10 @@ fn print_findings(run: &Run, width: usize) {
         .retain(|finding| finding.severity != Severity::Note);
     let notes = all - view.findings.len();
     if !view.findings.is_empty() {
-        println!("{}", sonde_report::findings_text(&view, width));
+        say!("{}", sonde_report::findings_text(&view, width));
     }
     if notes > 0 {
-        println!(
+        say!(
             "{} in the report; `sonde report show --table` prints them.",
             counted(notes as u64, "more note")
         );

@@ -4,6 +4,7 @@ mod docs;
 mod doctor;
 mod lab;
 mod malformed;
+mod output;
 #[path = "lab/part.rs"]
 mod part;
 mod place;
@@ -45,6 +46,7 @@ mod paired {
     mod lab_slurm;
     pub mod lab_traffic;
     pub mod lab_verdict;
+    mod output_measured;
 }
 
 /// What asserts times, rates or ratios of the real clock: one at a time. A file here has what is measured of the file of that name

@@ -9,7 +9,7 @@
 use sonde_measure::Testbed;
 
 use super::{AssessedNetwork, Assessment, Figures, OneWay, Scope, TrustLevel};
-use crate::format::{bytes, significant};
+use crate::format::{bytes, lasted, significant};
 use crate::lost::LostAt;
 use crate::table::wrapped;
 use crate::words::lost::distance;
@@ -221,11 +221,7 @@ const fn label(at: LostAt) -> &'static str {
 impl Scope {
     /// How long it took, as `3 min 12 s`; none while it runs, and after it was killed.
     pub fn took(&self) -> Option<String> {
-        self.took_ns.map(|ns| match ns / 1_000_000_000 {
-            s @ ..60 => format!("{s} s"),
-            s @ ..600 => format!("{} min {} s", s / 60, s % 60),
-            s => format!("{} min", s / 60),
-        })
+        self.took_ns.map(lasted)
     }
 
     fn words(&self) -> String {

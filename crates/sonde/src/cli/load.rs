@@ -1,6 +1,7 @@
 //! `sonde load`: its options, lowered to a task.
 
 use super::options::testbed_named;
+use super::output::{OutputOptions, PageOptions};
 use super::{OUT, typed};
 use crate::failure::Failure;
 use crate::load::Task;
@@ -57,9 +58,16 @@ pub struct LoadOptions {
     /// The folder of the store.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     out: PathBuf,
-    /// Print JSON.
+    /// Name the run, so that reports find it; of several runs with one name the last is meant, and NAME~1 is the one before.
+    #[arg(long, visible_alias = "tag", value_name = "NAME", value_parser = typed::run_name)]
+    name: Option<String>,
+    #[command(flatten)]
+    output: OutputOptions,
+    #[command(flatten)]
+    page: PageOptions,
+    /// Print the flows of the load, as far as they are known before it is made.
     #[arg(long)]
-    json: bool,
+    dry_run: bool,
 }
 
 impl LoadOptions {
@@ -96,12 +104,12 @@ impl LoadOptions {
                 ..Load::poisson(self.rho)
             },
             lasts,
-            measurement: self.measurement(),
+            measurement: self.measurement()?,
         }
         .run()
     }
 
-    fn measurement(self) -> measure::Task {
+    fn measurement(self) -> Result<measure::Task, Failure> {
         let (kind, names) = self.testbed;
         let testbed = TestbedPlan {
             kind,
@@ -118,20 +126,22 @@ impl LoadOptions {
         let network = self.network.map(|text| NetworkPlan::of(kind, &text));
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();
-        measure::Task {
+        Ok(measure::Task {
             sources: Default::default(),
             plan: plan.filled(),
             out: self.out,
             resume: None,
-            json: self.json,
+            print: self.output.take()?,
+            page: self.page.taken(),
+            name: self.name,
             json_stream: false,
             form: crate::shown::Form::Rows,
             strict: false,
-            dry_run: false,
+            dry_run: self.dry_run,
             print_plan: false,
             tun: self.hosts.tun,
             listen: sonde_fleet::Listen::default(),
             traced: false,
-        }
+        })
     }
 }

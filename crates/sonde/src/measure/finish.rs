@@ -4,11 +4,12 @@
 //!          the requirements follows the results as text, and is in the document's verdict.
 //! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
 
-use super::{Task, not_kept, say_report, say_where, width, write_report};
+use super::{Task, not_kept, say_report, say_where, write_report};
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::output::{self, Print, say};
 use crate::require::{self, Judgements};
 use crate::shown::{self, Form};
 use crate::wanted::{too_few, too_wide};
@@ -38,7 +39,7 @@ impl Outcome {
 
 /// The results of the requirements, as text; nothing where there are none.
 pub fn requirements_text(judgements: &Judgements) -> Option<String> {
-    let lines = require::lines(judgements, width().min(COLUMNS));
+    let lines = require::lines(judgements, output::width().min(COLUMNS));
     let text = lines.iter().map(|line| plain(line).to_string());
     let text: Vec<String> = text.collect();
     (!text.is_empty()).then(|| text.join("\n"))
@@ -56,8 +57,8 @@ impl Task {
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         warnings.extend(wide.clone());
         outcome.uncertain.extend(wide);
-        let is_text = !self.json && !self.json_stream;
-        if self.json {
+        let is_text = self.print == Print::Text && !self.json_stream;
+        if self.print == Print::Json {
             // The tables say it beside the figures.
             warnings.extend(too_few(&rows));
         }
@@ -72,7 +73,9 @@ impl Task {
             for warning in &warnings {
                 Event::Warning { text: warning }.say()?;
             }
-        } else if self.json {
+        } else if self.print == Print::Csv {
+            output::rows(run)?;
+        } else if self.print == Print::Json {
             let command = Command::of(run);
             let verdict = outcome.judgement_with(&judgements);
             document::print(&Document {
@@ -80,9 +83,9 @@ impl Task {
                 ..document::of_run(command, run, verdict)
             })?;
         } else {
-            shown::print(run, self.form, width(), &Place::default());
+            shown::print(run, self.form, output::width(), &Place::default());
             if let Some(text) = requirements_text(&judgements) {
-                println!("\n{text}");
+                say!("\n{text}");
             }
         }
         for warning in &warnings {
@@ -100,7 +103,7 @@ impl Task {
 
     /// Whether the run ends in the screen.
     fn is_screen(&self, run: &Run) -> bool {
-        let is_text = !self.json && !self.json_stream;
+        let is_text = self.print == Print::Text && !self.json_stream;
         is_text && self.form.for_run(run) == Form::Screen
     }
 
@@ -122,9 +125,9 @@ impl Task {
             tell!("sonde: {why}");
             place.page = None;
         }
-        shown::print(run, self.form, width(), &place);
+        shown::print(run, self.form, output::width(), &place);
         if let Some(text) = requirements_text(judgements) {
-            println!("{text}");
+            say!("{text}");
         }
         match trouble {
             Some(trouble) => Err(not_kept(&trouble)),

@@ -11,6 +11,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::flows;
 use crate::measure;
+use crate::output::{self, Print, say};
 use crate::require::Judgements;
 use sonde_measure::Run;
 use sonde_record::Judged;
@@ -40,7 +41,7 @@ pub(super) fn all(
         (Some("incast"), None) => incast::lines(run, run.head.seed),
         _ => Vec::new(),
     };
-    if task.json || task.json_stream {
+    if task.print == Print::Json || task.json_stream {
         for state in [Judged::Fail, Judged::Inconclusive] {
             said.extend(judgements.reasons(state));
         }
@@ -49,19 +50,21 @@ pub(super) fn all(
         for text in run.warnings.iter().chain(&said) {
             Event::Warning { text }.say()?;
         }
-    } else if task.json {
+    } else if task.print == Print::Csv {
+        output::rows(run)?;
+    } else if task.print == Print::Json {
         document::print(&Document {
             warnings: run.warnings.iter().chain(&said).cloned().collect(),
             ..document::of_run(Command::Probe, run, ended.judgement_with(judgements))
         })?;
     } else {
-        let table = sonde_report::flows_table(run, measure::width());
-        println!("{}", table.as_deref().unwrap_or("Nothing was measured."));
+        let table = sonde_report::flows_table(run, output::width());
+        say!("{}", table.as_deref().unwrap_or("Nothing was measured."));
         for line in &said {
-            println!("{}", plain(line));
+            say!("{}", plain(line));
         }
         if let Some(text) = measure::requirements_text(judgements) {
-            println!("{text}");
+            say!("{text}");
         }
         let others: Vec<_> = view
             .findings
