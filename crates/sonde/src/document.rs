@@ -20,8 +20,8 @@ use crate::sound::Checks;
 use crate::tune::Tuned;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::Run;
-use sonde_record::{DocumentFinding, Export, Judged, Judgement};
+use sonde_measure::{Judged, Run};
+use sonde_record::{DocumentFinding, Export, Judgement};
 use sonde_report::{Assessment, Comparison, Severity};
 use std::io::Write;
 

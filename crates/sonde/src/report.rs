@@ -12,7 +12,7 @@ use crate::shown::Form;
 use clap::{Args, Subcommand};
 use sonde_measure::{Run, RunState};
 use sonde_record::{Judgement, LATEST, Store};
-use sonde_report::{Change, Comparison, Limits, Place, View};
+use sonde_report::{Change, Comparison, Limits, Place};
 use sonde_sys::tell;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -37,7 +37,7 @@ pub enum ReportTask {
         #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
     },
-    /// Show a run: on one screen where it is of `assess`, else its tables and findings.
+    /// Show a run: on one screen where it is of `assess` or `accept`, else its tables and findings.
     #[command(
         after_help = "Examples:\n  sonde report show\n  sonde report show --findings\n  sonde report show --rows 20261121T043302Z-1f09c3"
     )]
@@ -179,16 +179,13 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
         } => {
             let run = from.load()?;
             let width = width();
-            let form = Form::of(table, findings).for_run(&run);
+            let form = Form::of(table, findings);
             if json {
                 document::print(&shown(Command::ReportShow(Assessed::of(&run)), &run))?;
             } else if rows {
                 println!("{}", sonde_report::rows_table(&run.rows(), width));
-            } else if form == Form::Table {
-                crate::shown::print_tables(&run, width);
-                println!("{}", sonde_report::findings_text(&View::of(&run), width));
             } else {
-                crate::shown::print(&run, form, width, &from.place(&run));
+                crate::shown::print_again(&run, form, width, &from.place(&run));
             }
             Ok(0)
         }
