@@ -39,6 +39,7 @@ mod paired {
     pub mod lab_place;
     mod lab_powers;
     mod lab_programs;
+    mod lab_progress;
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
