@@ -33,11 +33,12 @@ test:
 test-long:
 	@SONDE_TESTS=long WITH=$${WITH:-all,programs} scripts/test.sh && scripts/fuzz.sh
 
-# What is not the result goes to stderr, so that `make -s assess ARGS=--json >file` is the result alone.
+# What is not the result goes to stderr, so that `make -s assess ARGS=--json >file` is the result alone. Inconclusive (3), as on a
+# machine that is too busy for the emulation, is said on the screen and is no failure of make's.
 assess:
 	@scripts/setup.sh >&2
 	@scripts/build.sh >&2
-	@target/release/sonde assess $(ARGS)
+	@target/release/sonde assess $(ARGS) || [ $$? = 3 ]
 
 bench: build
 	@scripts/bench.sh $(ARGS)

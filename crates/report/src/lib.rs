@@ -49,7 +49,7 @@ pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use screen::{
     AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss, LossFigure, Next,
-    OneWay, Place, Scope, Trust, TrustLevel, findings_by_rule,
+    OneWay, Place, Scope, Tally, Trust, TrustLevel, findings_by_rule,
 };
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};

@@ -170,7 +170,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = self.measurement.all_skipped(run) {
+        if let Some(reason) = self.measurement.plan.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         let profile = &self.measurement.plan.profile.name;

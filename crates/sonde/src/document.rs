@@ -22,8 +22,8 @@ use crate::sound::Checks;
 use crate::tune::Tuned;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::Run;
-use sonde_record::{DocumentFinding, Export, Judged, Judgement};
+use sonde_measure::{Judged, Run};
+use sonde_record::{DocumentFinding, Export, Judgement};
 use sonde_report::{Assessment, Comparison, Severity};
 
 /// A command, with what stands in its document alone.

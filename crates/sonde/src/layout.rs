@@ -2,7 +2,8 @@
 //!
 //! Model:   a block is one (network, path, probe, wait, load); a launch of it measures all its sizes, each of which is a cell.
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
-//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`.
+//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`,
+//!          `all_pairs_of_four_hosts_take_ten_seconds`.
 
 mod references;
 
@@ -627,6 +628,22 @@ pub mod tests {
             "{}",
             seconds(Effort::Quick)
         );
+    }
+
+    #[test]
+    fn all_pairs_of_four_hosts_take_ten_seconds() {
+        for effort in [Effort::Quick, Effort::Usual] {
+            let plan = plan(effort).assessing_all_pairs(true, &[]);
+            let blocks = blocks(&plan, &usual()).unwrap();
+            let rounds: Vec<&Block> = (blocks.iter())
+                .filter(|block| block.kind() == ProbeKind::Pattern)
+                .collect();
+            // On one network of five, and not on the loopback beside them.
+            assert_eq!(rounds.len(), 1, "{effort:?}");
+            assert_eq!(usual()[rounds[0].net].name, "ethernet-100");
+            let ns = rounds[0].launches * rounds[0].estimate_ns;
+            assert!(ns <= 10_000_000_000, "{effort:?}: {ns}");
+        }
     }
 
     #[test]

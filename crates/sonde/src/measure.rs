@@ -100,7 +100,7 @@ impl Task {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
-        if let Some(reason) = self.all_skipped(&measured.run) {
+        if let Some(reason) = self.plan.all_skipped(&measured.run) {
             tell!("sonde: nothing could be measured: {reason}");
         }
         self.finish(&measured.run, measured.trouble)
@@ -212,14 +212,6 @@ impl Task {
             trouble,
             trace,
         }))
-    }
-
-    /// Why there is nothing to measure at all, where every cell that was asked for was left out.
-    pub fn all_skipped<'a>(&self, run: &'a Run) -> Option<&'a str> {
-        let asked = run.cells.iter();
-        let asked = asked.filter(|cell| !self.plan.is_beside(&cell.factors));
-        let reasons: Option<Vec<&str>> = asked.map(|cell| cell.skipped.as_deref()).collect();
-        reasons?.first().copied()
     }
 
     /// The run that is to go on, if one is.

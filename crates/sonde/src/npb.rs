@@ -173,7 +173,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = self.measurement.all_skipped(run) {
+        if let Some(reason) = self.measurement.plan.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         // In the order in which they were asked for; launches are shuffled.

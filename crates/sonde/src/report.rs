@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Run, RunState};
 use sonde_record::{Judgement, LATEST, Store};
-use sonde_report::{Change, CompareRow, Comparison, Limits, Place, View, sheet};
+use sonde_report::{Change, CompareRow, Comparison, Limits, Place, sheet};
 use sonde_sys::tell;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub enum ReportTask {
         #[command(flatten)]
         output: OutputOptions,
     },
-    /// Show a run: on one screen where it is of `assess`, else its tables and findings.
+    /// Show a run: on one screen where it is of `assess` or `accept`, else its tables and findings.
     #[command(
         after_help = "Examples:\n  sonde report show\n  sonde report show --findings\n  sonde report show --rows 20261121T043302Z-1f09c3"
     )]
@@ -211,18 +211,15 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             let print = output.take()?;
             let run = from.load()?;
             let width = output::width();
-            let form = Form::of(table, findings).for_run(&run);
+            let form = Form::of(table, findings);
             if print == Print::Json {
                 document::print(&shown(Command::ReportShow(Assessed::of(&run)), &run))?;
             } else if print == Print::Csv {
                 output::rows(&run)?;
             } else if rows {
                 say!("{}", sonde_report::rows_table(&run.rows(), width));
-            } else if form == Form::Table {
-                crate::shown::print_tables(&run, width);
-                say!("{}", sonde_report::findings_text(&View::of(&run), width));
             } else {
-                crate::shown::print(&run, form, width, &from.place(&run));
+                crate::shown::print_again(&run, form, width, &from.place(&run));
             }
             page.taken().serve(&run, &from.out)?;
             Ok(0)

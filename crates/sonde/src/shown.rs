@@ -1,11 +1,19 @@
 //! What a run shows on the terminal when it is over: the answer on one screen, its tables, its findings or its rows.
 //!
-//! Model:   the screen is for runs of the main job, of which it can say something; what else a plan measures is shown as tables.
+//! Model:   the screen is for runs of the main job, of which it can say something; what else a plan measures is shown as tables. A run
+//!          that is shown again has what its command printed: an acceptance its screen, patterns their verdict, a plan with requirements
+//!          their results, all worked out of what is kept.
 //! Checked: the end-to-end tests of `assess` and `probe`; `tests/screen.rs`, on every frozen run.
 
 use crate::output::say;
+use crate::accept::Judged;
+use crate::measure::requirements_text;
+use crate::pattern;
+use crate::plan::Plan;
+use crate::require::Judgements;
 use sonde_measure::Run;
-use sonde_report::{Assessment, Place, Severity, View, counted};
+use sonde_report::{Assessment, COLUMNS, Place, Severity, View, counted, is_verdict};
+use sonde_units::plain;
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +54,28 @@ pub fn print(run: &Run, form: Form, width: usize, place: &Place) {
         Form::Table => print_assessment(run, width),
         Form::Findings => say!("{}", sonde_report::findings_by_rule(run, width)),
         Form::Rows => print_rows(run, width),
+    }
+}
+
+/// Prints a run of the store as `form` says, with what was required of it.
+pub fn print_again(run: &Run, form: Form, width: usize, place: &Place) {
+    let is_screen = form == Form::Screen;
+    if let Some(judged) = is_screen.then(|| Judged::again(run)).flatten() {
+        println!("{}", judged.text(place, None));
+        return;
+    }
+    match form.for_run(run) {
+        Form::Table => {
+            print_tables(run, width);
+            println!("{}", sonde_report::findings_text(&beside(run), width));
+        }
+        form => print(run, form, width, place),
+    }
+    let plan = Plan::parse(&run.head.plan).ok();
+    let judgements = plan.map(|plan| Judgements::of(&plan, run));
+    let required = judgements.and_then(|all| requirements_text(&all, width.min(COLUMNS)));
+    if let Some(text) = required {
+        println!("{text}");
     }
 }
 
@@ -96,11 +126,21 @@ pub fn print_tables(run: &Run, width: usize) {
     for table in tables.into_iter().flatten() {
         say!("\n{table}\n");
     }
+    for line in pattern::said(run) {
+        println!("{}", plain(&line));
+    }
+}
+
+/// A run with the findings that its tables do not say: the verdict on all pairs stands below that of the flows.
+fn beside(run: &Run) -> View {
+    let mut view = View::of(run);
+    view.findings.retain(|finding| !is_verdict(&finding.rule));
+    view
 }
 
 /// The findings that want something done; how many notes there are beside them.
 fn print_findings(run: &Run, width: usize) {
-    let mut view = View::of(run);
+    let mut view = beside(run);
     let all = view.findings.len();
     view.findings
         .retain(|finding| finding.severity != Severity::Note);

@@ -40,6 +40,7 @@ mod paired {
     pub mod lab_place;
     mod lab_powers;
     mod lab_programs;
+    mod lab_progress;
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
@@ -47,6 +48,7 @@ mod paired {
     pub mod lab_traffic;
     pub mod lab_verdict;
     mod output_measured;
+    mod lab_walks;
 }
 
 /// What asserts times, rates or ratios of the real clock: one at a time. A file here has what is measured of the file of that name

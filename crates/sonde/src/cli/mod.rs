@@ -25,7 +25,7 @@ mod typed;
 use crate::any_path::AnyPath;
 use crate::doctor;
 use crate::failure::Failure;
-use crate::plan::{Kind, Plan};
+use crate::plan::{Effort, Kind, Plan};
 use crate::report::{self, ReportTask};
 use crate::shown::Form;
 use crate::testbed;
@@ -245,11 +245,17 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             table,
             findings,
         } => {
+            let effort = common.effort.effort();
             let mut made = match &plan {
                 Some(file) => of_file(file)?.requiring(common.require.given()),
-                None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
+                None => common.apply(Plan::assess(common.testbed(), effort)),
             };
             only(&mut made, &paths);
+            if plan.is_none() {
+                // What is required is judged by every pair: their streams are to have got up to speed.
+                let quick = effort != Effort::Thorough && !common.require.is_given();
+                made = made.assessing_all_pairs(quick, &paths);
+            }
             common.measurement(made, Form::of(table, findings))?.run()
         }
         Task::Accept(options) => options.run(),

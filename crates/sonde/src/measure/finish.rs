@@ -1,7 +1,7 @@
 //! After a run: what it says, in the form that was asked for, the results of the requirements, and the exit code.
 //!
 //! Model:   warnings go to standard error, results to standard output; a screen comes last and names the report itself. The result of
-//!          the requirements follows the results as text, and is in the document's verdict.
+//!          the requirements follows the results as text, and is in the document's verdict, as is the verdict on all pairs of hosts.
 //! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
 
 use super::{Task, not_kept, say_report, say_where, write_report};
@@ -13,8 +13,9 @@ use crate::output::{self, Print, say};
 use crate::require::{self, Judgements};
 use crate::shown::{self, Form};
 use crate::wanted::{too_few, too_wide};
-use sonde_measure::Run;
-use sonde_record::{Judged, Judgement};
+use sonde_measure::{Judged, Run};
+use sonde_record::Judgement;
+use sonde_report::matrix::AllPairs;
 use sonde_report::{COLUMNS, Place};
 use sonde_sys::tell;
 use sonde_units::plain;
@@ -38,8 +39,8 @@ impl Outcome {
 }
 
 /// The results of the requirements, as text; nothing where there are none.
-pub fn requirements_text(judgements: &Judgements) -> Option<String> {
-    let lines = require::lines(judgements, output::width().min(COLUMNS));
+pub fn requirements_text(judgements: &Judgements, columns: usize) -> Option<String> {
+    let lines = require::lines(judgements, columns);
     let text = lines.iter().map(|line| plain(line).to_string());
     let text: Vec<String> = text.collect();
     (!text.is_empty()).then(|| text.join("\n"))
@@ -51,7 +52,9 @@ impl Task {
         let rows = run.rows();
         let mut warnings = run.warnings.clone();
         let mut outcome = Outcome::of(run, self.strict);
-        outcome.is_measured &= self.all_skipped(run).is_none();
+        outcome.is_measured &= self.plan.all_skipped(run).is_none();
+        let all_pairs = AllPairs::of(run);
+        outcome.judge(all_pairs.as_ref());
         let judgements = Judgements::of(&self.plan, run);
         outcome.require(&judgements);
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
@@ -63,6 +66,8 @@ impl Task {
             warnings.extend(too_few(&rows));
         }
         if !is_text {
+            let blamed = all_pairs.filter(|all| all.state != Judged::Pass);
+            warnings.extend(blamed.into_iter().flat_map(|all| all.reasons));
             warnings.extend(judgements.reasons(Judged::Fail));
             warnings.extend(judgements.reasons(Judged::Inconclusive));
         }
@@ -84,7 +89,8 @@ impl Task {
             })?;
         } else {
             shown::print(run, self.form, output::width(), &Place::default());
-            if let Some(text) = requirements_text(&judgements) {
+            let columns = output::width().min(COLUMNS);
+            if let Some(text) = requirements_text(&judgements, columns) {
                 say!("\n{text}");
             }
         }
@@ -126,7 +132,7 @@ impl Task {
             place.page = None;
         }
         shown::print(run, self.form, output::width(), &place);
-        if let Some(text) = requirements_text(judgements) {
+        if let Some(text) = requirements_text(judgements, output::width().min(COLUMNS)) {
             say!("{text}");
         }
         match trouble {

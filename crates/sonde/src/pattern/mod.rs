@@ -8,7 +8,6 @@
 mod cells;
 mod incast;
 mod print;
-mod verdict;
 
 use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
@@ -20,11 +19,11 @@ use crate::plan::{Plan, ProbePlan, Work};
 use crate::require::Judgements;
 use crate::source::{Searches, Seen};
 pub use cells::Cells;
-use sonde_measure::Run;
-use sonde_report::matrix::{self, Suspects};
+pub use print::said;
+use sonde_measure::{Judged, Run};
+use sonde_report::matrix::{self, AllPairs, Suspects};
 use sonde_sys::tell;
 use std::ops::ControlFlow;
-pub use verdict::AllPairs;
 
 /// The block of a probe of kind pattern at a network; none of another kind.
 ///
@@ -134,23 +133,28 @@ impl Task {
         };
         let (run, mut ended) = (&measured.run, outcome(&measured.run));
         let judgements = Judgements::of(&self.measurement.plan, run);
-        let all_pairs = AllPairs::of(run);
-        if let Some(all_pairs) = &all_pairs {
-            all_pairs.judge(&mut ended);
-        }
+        ended.judge(AllPairs::of(run).as_ref());
         ended.require(&judgements);
-        print::all(
-            run,
-            &self.measurement,
-            &ended,
-            (all_pairs.as_ref(), &judgements),
-        )?;
+        print::all(run, &self.measurement, &ended, &judgements)?;
         if measured.trouble.is_none() {
             let page = format!("{}.html", run.head.id);
             measure::say_report(run, &self.measurement.out.join(page));
         }
         self.measurement.say_kept(&measured)?;
         self.measurement.ended(run, ended)
+    }
+}
+
+impl Outcome {
+    /// With the verdict on all pairs, where these were measured.
+    pub fn judge(&mut self, all_pairs: Option<&AllPairs>) {
+        let Some(all_pairs) = all_pairs else { return };
+        self.is_judged = true;
+        match all_pairs.state {
+            Judged::Fail => self.failed.extend(all_pairs.reasons.clone()),
+            Judged::Inconclusive => self.inconclusive.extend(all_pairs.reasons.clone()),
+            Judged::Pass => {}
+        }
     }
 }
 

@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Factors, KnobValues, Method, Wait};
+use sonde_measure::{Factors, KnobValues, Method, Run, Wait};
 use sonde_sys::file;
 use sonde_units::{BitRate, Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -425,6 +425,14 @@ impl Plan {
         let same = |probe: &&ProbePlan| probe.kind.name() == cell.probe;
         let mut alike = self.probes.iter().filter(same);
         cell.knobs.is_empty() && alike.any(|probe| probe.beside)
+    }
+
+    /// Why there is nothing to measure at all, where every cell that was asked for was left out.
+    pub fn all_skipped<'a>(&self, run: &'a Run) -> Option<&'a str> {
+        let asked = run.cells.iter();
+        let asked = asked.filter(|cell| !self.is_beside(&cell.factors));
+        let reasons: Option<Vec<&str>> = asked.map(|cell| cell.skipped.as_deref()).collect();
+        reasons?.first().copied()
     }
 
     /// Whether streams are compared over buffers or settings.
