@@ -553,7 +553,7 @@ mod tests {
             b: vec!["wan".into()],
             may_differ: true,
         };
-        assert_eq!(found.differences, [network.clone()]);
+        assert_eq!(found.differences, std::slice::from_ref(&network));
         let free = ["network".to_owned()].into();
         let limits = Limits {
             ignore: free,

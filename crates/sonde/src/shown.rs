@@ -5,9 +5,9 @@
 //!          their results, all worked out of what is kept.
 //! Checked: the end-to-end tests of `assess` and `probe`; `tests/screen.rs`, on every frozen run.
 
-use crate::output::say;
 use crate::accept::Judged;
 use crate::measure::requirements_text;
+use crate::output::say;
 use crate::pattern;
 use crate::plan::Plan;
 use crate::require::Judgements;
@@ -61,13 +61,13 @@ pub fn print(run: &Run, form: Form, width: usize, place: &Place) {
 pub fn print_again(run: &Run, form: Form, width: usize, place: &Place) {
     let is_screen = form == Form::Screen;
     if let Some(judged) = is_screen.then(|| Judged::again(run)).flatten() {
-        println!("{}", judged.text(place, None));
+        say!("{}", judged.text(place, None));
         return;
     }
     match form.for_run(run) {
         Form::Table => {
             print_tables(run, width);
-            println!("{}", sonde_report::findings_text(&beside(run), width));
+            say!("{}", sonde_report::findings_text(&beside(run), width));
         }
         form => print(run, form, width, place),
     }
@@ -75,7 +75,7 @@ pub fn print_again(run: &Run, form: Form, width: usize, place: &Place) {
     let judgements = plan.map(|plan| Judgements::of(&plan, run));
     let required = judgements.and_then(|all| requirements_text(&all, width.min(COLUMNS)));
     if let Some(text) = required {
-        println!("{text}");
+        say!("{text}");
     }
 }
 
@@ -127,7 +127,7 @@ pub fn print_tables(run: &Run, width: usize) {
         say!("\n{table}\n");
     }
     for line in pattern::said(run) {
-        println!("{}", plain(&line));
+        say!("{}", plain(&line));
     }
 }
 

@@ -47,8 +47,8 @@ mod paired {
     mod lab_slurm;
     pub mod lab_traffic;
     pub mod lab_verdict;
-    mod output_measured;
     mod lab_walks;
+    mod output_measured;
 }
 
 /// What asserts times, rates or ratios of the real clock: one at a time. A file here has what is measured of the file of that name
