@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sonde_channel::payload::Mismatch;
-use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Udp, Unix, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Unix, payload};
 use sonde_measure::{
     Buffers, Clock, EndedBy, Evidence, Interference, Knobs, Measurement, Path, Phase, Procedure,
     Quantity, Sampling, Step, Strayed,
@@ -240,7 +240,8 @@ fn stream<C: ByteStream>(
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
     let spec = &measure.spec;
-    let mut channel = C::connect(measure.peer, measure.options())?;
+    let number = admission::number(spec, visit);
+    let mut channel: C = admission::connect(measure, number, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = spec.sizes_bytes[visit.size];
@@ -269,7 +270,7 @@ fn udp(
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
     let spec = &measure.spec;
-    let mut channel = Udp::connect(measure.peer, measure.options())?;
+    let mut channel = admission::connect_udp(measure, visit)?;
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
     let size = spec.sizes_bytes[visit.size];

@@ -618,6 +618,13 @@ impl Outcome {
             let why = "the emulation deviated from its model in some rows";
             outcome.uncertain.push(why.into());
         }
+        let among_strangers = run.launches.iter().filter(|one| one.met_strangers());
+        match among_strangers.count() {
+            0 => {}
+            count => outcome.uncertain.push(format!(
+                "unauthenticated peers came to a data port in repetitions: {count}"
+            )),
+        }
         outcome
     }
 }

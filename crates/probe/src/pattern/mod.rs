@@ -61,6 +61,8 @@ pub struct Join {
     pub bind: IpAddr,
     /// What peers must know: 32 characters.
     pub token: String,
+    /// The addresses of the pattern's hosts, from which they come.
+    pub peers: Vec<IpAddr>,
     /// What is set of the sockets.
     pub knobs: Knobs,
     /// The longest that a connection may take.
@@ -297,6 +299,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
         match frame::parse::<Request>(&body)? {
             Request::Go(go) => {
                 let went = round(join, &go, &mut listener);
+                listener.watch()?;
                 let answer = match went {
                     Ok(went) => Answer::Went(went),
                     Err(error) => {
@@ -318,6 +321,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
 /// One round, with all flows of this host.
 fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went> {
     go.check()?;
+    let before = listener.refused();
     let gate = gate::Gate::new(go.leaving.len() + go.coming.len());
     let others = others::Others::begin();
     let mut watch = None;
@@ -337,6 +341,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
             let run = move || flow::come(go, &due, peer, gate);
             coming.insert(due.flow, spawn(scope, run));
         });
+        let admitted = admitted.and_then(|()| listener.watch());
         watch = Watch::begin().ok();
         if admitted.is_err() || coming.len() < go.coming.len() {
             // What waits for the others of this host would wait in vain.
@@ -381,6 +386,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
     if let Some(watch) = watch {
         watch.end(&mut went.interference, None)?;
     }
+    went.interference.strangers = went.refused.saturating_sub(before);
     Ok(went)
 }
 
