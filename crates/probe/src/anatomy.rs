@@ -39,6 +39,7 @@ use sonde_sys::stamps::{self, Arrival, Sent};
 use cut::Cut;
 
 use crate::admission::{self, Visit};
+use crate::pace::Hold;
 use crate::serve::Admission;
 use crate::talk::{Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
@@ -253,6 +254,7 @@ fn visit_of(
         message: payload::message(size as usize),
         count: 0,
         lost: 0,
+        hold: Hold::new(spec.knobs.pause_ns(size)),
     };
     let watch = Watch::begin()?;
     let (sent, ended_by) = trips.all()?;
@@ -414,6 +416,7 @@ struct Trips<'a> {
     message: Vec<u8>,
     count: u64,
     lost: u64,
+    hold: Hold,
 }
 
 impl Trips<'_> {
@@ -438,6 +441,7 @@ impl Trips<'_> {
         let index = self.count;
         self.count += 1;
         payload::stamp(&mut self.message, index as u32);
+        self.hold.wait();
         let called_ns = realtime_ns();
         self.line.send(&self.message)?;
         let Some(answer) = self.answered(index)? else {

@@ -327,7 +327,7 @@ impl Stream<'_> {
     ) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut messages = 0u64;
-        let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.rate_bps);
+        let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.sent_bps());
         loop {
             pace.wait(messages * self.size as u64);
             messages += send(channel, messages)?;

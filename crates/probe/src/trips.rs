@@ -27,6 +27,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
+use crate::pace::Hold;
 use crate::placed::placed;
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::timer::Timer;
@@ -124,6 +125,7 @@ pub(crate) struct Trips {
     timer: Timer,
     /// What became of the clock.
     strayed: Option<Stray>,
+    hold: Hold,
 }
 
 impl Trips {
@@ -161,6 +163,7 @@ impl Trips {
             sequence: 0,
             timer: Timer::choose(knobs.clock)?,
             strayed: None,
+            hold: Hold::new(knobs.pause_ns(size as u64)),
         })
     }
 
@@ -168,6 +171,7 @@ impl Trips {
     #[inline]
     fn one(&mut self, channel: &mut impl Carrier, timer: Timer) -> Result<Option<(u64, u64)>> {
         self.ping.number(self.sequence);
+        self.hold.wait();
         let begin = timer.now();
         let resent = channel.carry(&self.ping, &mut self.pong)?;
         let end = timer.now();

@@ -174,6 +174,10 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut live, blocks, &self.plan.repeat)?;
+        campaign.allowed = self.plan.allow.time();
+        if self.plan.testbed.kind.is_real() {
+            tell!("sonde: {}", campaign.announced(&self.plan.allow));
+        }
         campaign.observer = observer;
         campaign.observer.began(&campaign.run)?;
         let end = campaign.measure(source)?;

@@ -273,6 +273,23 @@ impl Go {
         within("a number of flows", flows as u64, 1, FLOWS_MAX as u64)
     }
 
+    /// Its flows at one time.
+    pub(crate) fn flows(&self) -> u64 {
+        self.leaving.len().max(self.coming.len()).max(1) as u64
+    }
+
+    /// With pauses between the messages of a ping-pong that keep what this host sends below the bound of `knobs`.
+    fn held_to(&self, knobs: &Knobs) -> Self {
+        let trips = self.leaving.iter().map(|way| way.what);
+        let trips = trips.filter(|what| matches!(what.kind, Kind::Latency | Kind::LatencyUdp));
+        let largest = trips.map(|what| what.size_bytes).max().unwrap_or(0);
+        let pause_ns = knobs.pause_ns(largest.saturating_mul(self.flows()));
+        Self {
+            gap_ns: self.gap_ns.max(pause_ns),
+            ..self.clone()
+        }
+    }
+
     /// When what counts begins and ends.
     pub(crate) fn counted_ns(&self) -> (u64, u64) {
         let begin_ns = self.start_ns.saturating_add(self.lead_ns);
@@ -321,6 +338,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
 /// One round, with all flows of this host.
 fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went> {
     go.check()?;
+    let go = &go.held_to(&join.knobs);
     let before = listener.refused();
     let gate = gate::Gate::new(go.leaving.len() + go.coming.len());
     let others = others::Others::begin();
@@ -338,7 +356,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
         let mut coming = BTreeMap::new();
         let admitted = listener.admit(join, go, |due: Due, peer| {
             let gate = &gate;
-            let run = move || flow::come(go, &due, peer, gate);
+            let run = move || flow::come(join, go, &due, peer, gate);
             coming.insert(due.flow, spawn(scope, run));
         });
         let admitted = admitted.and_then(|()| listener.watch());
