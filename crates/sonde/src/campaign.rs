@@ -24,6 +24,7 @@ pub use seen::lost;
 use hosts::{set_hosts, tell_changes};
 use progress::Progress;
 
+use crate::allowance::Allowance;
 use crate::defect;
 use crate::failure::Failure;
 use crate::layout::{self, Block, TestNetwork};
@@ -85,6 +86,8 @@ pub struct Campaign<'a> {
     models: BTreeMap<String, Option<[u64; 2]>>,
     progress: Progress,
     began: Instant,
+    /// The time that all of it may take.
+    pub allowed: Option<Duration>,
     /// Who is told of each launch.
     pub observer: Box<dyn Observer>,
     /// What the ranks of the last launch wrote down, packed, where they were to; it is not stored.
@@ -147,6 +150,7 @@ impl<'a> Campaign<'a> {
             models: BTreeMap::new(),
             progress: Progress::new(0)?,
             began: Instant::now(),
+            allowed: None,
             observer: Box::new(Silent),
             trace: None,
         };
@@ -159,6 +163,13 @@ impl<'a> Campaign<'a> {
             .sum();
         campaign.progress.grows(left);
         Ok(campaign)
+    }
+
+    /// What it takes of the networks, in one sentence.
+    pub fn announced(&self, allow: &Allowance) -> String {
+        let lines = self.run.networks.iter();
+        let line_bps = lines.filter_map(|network| network.row.line_bps).max();
+        allow.announced(&self.blocks, line_bps)
     }
 
     fn seen(&self) -> Seen<'_> {
@@ -290,6 +301,10 @@ impl<'a> Campaign<'a> {
                     )?;
                     return Ok(Some(End::Tried));
                 }
+                if let Some(text) = self.over_allowance(number) {
+                    self.event("budget", &text)?;
+                    return Ok(Some(End::Tried));
+                }
                 self.refer(self.blocks[number].net, false)?;
                 self.launch(number, index)?;
             }
@@ -396,6 +411,18 @@ impl<'a> Campaign<'a> {
             .budget
             .map(|budget| Duration::from_nanos(budget.as_nanos()));
         budget.is_some_and(|budget| self.began.elapsed() >= budget)
+    }
+
+    /// Why no more may be launched, where a launch of this block would end after the time that is allowed.
+    fn over_allowance(&self, number: usize) -> Option<String> {
+        let allowed = self.allowed?;
+        let next = Duration::from_nanos(self.blocks[number].estimate_ns);
+        (self.began.elapsed() + next > allowed).then(|| {
+            format!(
+                "no further repetition fits in the time that is allowed ({:.0} s): raise `--max-seconds` (`time` of [allow])",
+                allowed.as_secs_f64()
+            )
+        })
     }
 
     /// Whether launch `index` of a block is to be made: wanted by the plan, or by an interval that is too wide. A block with

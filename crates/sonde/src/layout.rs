@@ -330,8 +330,9 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                     vec![None]
                 };
                 let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
-                for (method, wait, knobs, load) in probe.product(*path, &loads) {
+                for (method, wait, mut knobs, load) in probe.product(*path, &loads) {
                     let how = (method, wait);
+                    let unheld = plan.allow.hold(*path, probe.kind, &mut knobs)?;
                     let (host, work) =
                         probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
                     let mut block = Block {
@@ -357,6 +358,7 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                     block.cells = cells(net, &block, &beyond)?;
                     let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
                     let refused = kernel.and_then(KernelRequest::refused);
+                    let refused = unheld.or(refused);
                     if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
                         block.skip(&reason);
                     }

@@ -9,6 +9,7 @@
 
 mod accept;
 mod allocation;
+mod allowance;
 mod any_path;
 mod campaign;
 mod check;

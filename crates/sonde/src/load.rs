@@ -23,9 +23,10 @@ use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
 use sonde_measure::{Run, Text};
 use sonde_record::{Judgement, Store};
-use sonde_report::sheet;
+use sonde_report::{rate, sheet};
 use sonde_sys::{tell, told};
 use sonde_units::BitRate;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,6 +79,7 @@ impl Task {
         // A TAP's own rate is an invention: it is the model's that counts.
         let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
         let streams = self.streams(&fleet, line)?;
+        self.check_rate(&streams, &net.hosts)?;
         for stream in &streams {
             tell!("sonde: {}", announced(stream, &net.hosts));
         }
@@ -210,6 +212,31 @@ impl Task {
                 "this machine has only its loopback: leave `--network` out",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a load of a host that is above the rate that is allowed.
+    fn check_rate(&self, streams: &[Stream], names: &[String]) -> Result<(), Failure> {
+        let Some(most) = self.measurement.plan.allow.rate else {
+            return Ok(());
+        };
+        let mut sent: BTreeMap<usize, u128> = BTreeMap::new();
+        for stream in streams {
+            let (part, of) = stream.rho.parts();
+            let bps = u128::from(stream.of_bps) * u128::from(part) / u128::from(of);
+            *sent.entry(stream.src).or_default() += bps;
+        }
+        match sent
+            .into_iter()
+            .find(|(_, bps)| *bps > u128::from(most.bps()))
+        {
+            Some((host, bps)) => Err(Failure::usage(format!(
+                "{} would send {}, and `--max-rate` allows {}: lower `--rho`, or raise the bound",
+                names.get(host).map_or("a host", String::as_str),
+                rate(bps as f64),
+                rate(most.bps() as f64)
+            ))),
+            None => Ok(()),
         }
     }
 

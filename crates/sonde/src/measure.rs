@@ -178,6 +178,10 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut live, blocks, &self.plan.repeat)?;
+        campaign.allowed = self.plan.allow.time();
+        if self.plan.testbed.kind.is_real() {
+            tell!("sonde: {}", campaign.announced(&self.plan.allow));
+        }
         campaign.observer = observer;
         campaign.observer.began(&campaign.run)?;
         let end = campaign.measure(source)?;
@@ -613,6 +617,13 @@ impl Outcome {
         if is_untrue(&rows) {
             let why = "the emulation deviated from its model in some rows";
             outcome.uncertain.push(why.into());
+        }
+        let among_strangers = run.launches.iter().filter(|one| one.met_strangers());
+        match among_strangers.count() {
+            0 => {}
+            count => outcome.uncertain.push(format!(
+                "unauthenticated peers came to a data port in repetitions: {count}"
+            )),
         }
         outcome
     }

@@ -19,6 +19,7 @@ mod paired {
     mod json;
     mod lab_accept;
     pub mod lab_assess;
+    mod lab_bounds;
     mod lab_broken;
     mod lab_check;
     mod lab_commands;

@@ -188,6 +188,7 @@ const OPTIONS: [Row; 47] = [
         64,
         "name two hosts or more",
     ),
+    ("assess --testbed hosts:./nope --dry-run", 64, "./nope"),
     ("assess hosts:a,b --dry-run", 64, "`--testbed hosts:a,b`"),
     ("assess fddi --dry-run", 64, "`--network fddi`"),
     ("assess --hosts a,b --dry-run", 64, "`--testbed hosts:a,b`"),

@@ -3,6 +3,7 @@
 use super::options::testbed_named;
 use super::output::{OutputOptions, PageOptions};
 use super::{OUT, typed};
+use crate::allowance::{Allowance, AllowanceOptions};
 use crate::failure::Failure;
 use crate::load::Task;
 use crate::measure;
@@ -54,6 +55,8 @@ pub struct LoadOptions {
     #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_name(), hide_possible_values = true)]
     network: Option<String>,
     #[command(flatten)]
+    allow: AllowanceOptions,
+    #[command(flatten)]
     hosts: HostOptions,
     /// The folder of the store.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
@@ -94,6 +97,13 @@ impl LoadOptions {
         if lasts < Duration::from_millis(100) || lasts > Duration::from_secs(86_400) {
             return Err(Failure::usage("`--for` is 100ms to a day, as in 30s"));
         }
+        let allow = self.allow.over(&Allowance::default());
+        if let Some(most) = allow.time().filter(|most| lasts > *most) {
+            return Err(Failure::usage(format!(
+                "`--for` is longer than `--max-seconds` ({} s) allows: shorten it, or raise the bound",
+                most.as_secs_f64()
+            )));
+        }
         let size = self.size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS));
         Task {
             load: Load {
@@ -123,6 +133,7 @@ impl LoadOptions {
             ..Repeat::default()
         };
         let mut plan = Plan::new(testbed, Vec::new(), repeat);
+        plan.allow = self.allow.over(&Allowance::default());
         let network = self.network.map(|text| NetworkPlan::of(kind, &text));
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();

@@ -4,6 +4,7 @@ use super::output::{OutputOptions, PageOptions};
 use super::refused::Command;
 use super::require::RequireOptions;
 use super::{OUT, typed};
+use crate::allowance::AllowanceOptions;
 use crate::failure::Failure;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
@@ -52,6 +53,8 @@ pub struct Common {
     pub waits: Vec<Wait>,
     #[command(flatten)]
     pub effort: EffortOptions,
+    #[command(flatten)]
+    pub allow: AllowanceOptions,
     #[command(flatten)]
     pub require: RequireOptions,
     /// The folder of the store and the reports.
@@ -203,6 +206,7 @@ impl Common {
                 .iter_mut()
                 .for_each(|probe| probe.launches = None);
         }
+        plan.allow = self.allow.over(&plan.allow);
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
         plan.filled().requiring(self.require.given())

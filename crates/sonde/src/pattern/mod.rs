@@ -9,6 +9,7 @@ mod cells;
 mod incast;
 mod print;
 
+use crate::allowance::MAX_RATE;
 use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -35,15 +36,20 @@ pub fn block(
     net: usize,
     of: &TestNetwork,
 ) -> Result<Option<Block>, Failure> {
-    let Some((flows, knobs)) = probe.flows(&plan.repeat)? else {
+    let Some((flows, mut knobs)) = probe.flows(&plan.repeat)? else {
         return Ok(None);
     };
+    knobs.max_rate_bps = plan.allow.rate.map(|most| most.bps());
     let all = flows.rounds(of.hosts.len())?;
     let settings = probe.settings();
+    let mut named = settings.into_iter().next().unwrap_or_default();
+    if let Some(most) = plan.allow.rate {
+        named.insert(MAX_RATE.into(), most.to_string());
+    }
     let block = Block {
         net,
         work: Work::Rounds(Box::new(Rounds { flows, all, knobs })),
-        knobs: settings.into_iter().next().unwrap_or_default(),
+        knobs: named,
         host: Vec::new(),
         load: None,
         launches: probe.launches.unwrap_or(plan.repeat.launches),
@@ -53,11 +59,11 @@ pub fn block(
         pair: None,
         lost: None,
     };
-    named(block, of).map(Some)
+    with_cells(block, of).map(Some)
 }
 
 /// With its cells and the time that it takes.
-fn named(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
+fn with_cells(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
     if let Some(rounds) = block.rounds() {
         let cells = Cells { net, block: &block };
         (block.cells, block.estimate_ns) = (cells.of(&rounds.all)?, rounds.estimate_ns());
@@ -93,7 +99,7 @@ pub fn again(seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
             launches: 1,
             ..block.clone()
         };
-        let again = named(again, net)?;
+        let again = with_cells(again, net)?;
         if layout::is_new(seen.blocks, &again) {
             say_again(&suspects, count);
         }

@@ -22,6 +22,7 @@
     )
 )]
 
+use crate::allowance::Allowance;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::require::Requirement;
@@ -70,6 +71,9 @@ pub struct Plan {
     /// How often.
     #[serde(default)]
     pub repeat: Repeat,
+    /// What may be taken of the networks.
+    #[serde(default, skip_serializing_if = "Allowance::is_none")]
+    pub allow: Allowance,
     /// What must hold, else the command ends with 1.
     #[serde(default, rename = "require", skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<Requirement>,
@@ -416,6 +420,7 @@ impl Plan {
             loads: Vec::new(),
             probes,
             repeat,
+            allow: Allowance::default(),
             requirements: Vec::new(),
         }
     }
@@ -667,6 +672,12 @@ impl Plan {
     }
 
     fn check_loads(&self) -> Result<(), Failure> {
+        if self.allow.rate.is_some() && !self.loads.is_empty() && self.testbed.kind.is_real() {
+            return Err(Failure::usage(
+                "background traffic between real hosts is a share of the link, which `--max-rate` (`rate` of [allow]) does not bound: \
+                 leave one of them out",
+            ));
+        }
         for load in self.loads()?.into_iter().flatten() {
             let of_hosts = load.of.is_some() || !load.flows.is_empty();
             match self.testbed.kind {
