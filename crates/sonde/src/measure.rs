@@ -428,7 +428,7 @@ const LOOPBACK_MTU: u64 = 65_536;
 pub const REAL: &str = "default";
 
 impl TestNetwork {
-    fn unknown() -> Self {
+    pub fn unknown() -> Self {
         Self {
             testbed: Testbed::Local,
             name: String::new(),

@@ -157,7 +157,7 @@ const UNITS: [Row; 34] = [
 ];
 
 /// Options of other tools, short ones, and hosts.
-const OPTIONS: [Row; 47] = [
+const OPTIONS: [Row; 48] = [
     ("probe throughput --duration 5 --dry-run", 0, "throughput"),
     ("probe throughput --time 5 --dry-run", 0, "throughput"),
     ("probe throughput -t 5 --dry-run", 0, "throughput"),

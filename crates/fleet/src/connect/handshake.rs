@@ -312,13 +312,13 @@ mod tests {
         assert_eq!(thread.join().unwrap().kind(), ErrorKind::PermissionDenied);
         // What was heard once is of no use again, since the nonce is another.
         let (peer, host) = ends();
-        let heard = [
+        let replayed = [
             &PEER_WORD[..],
             &[7; 16],
             &token.proof(Role::Peer, &[7; 16], &[8; 16]),
         ]
         .concat();
-        (&mut &peer).write_all(&heard).unwrap();
+        (&mut &peer).write_all(&replayed).unwrap();
         assert!(heard(&host, &token).is_err());
         // One that listens without the token is not obeyed.
         let (peer, host) = ends();

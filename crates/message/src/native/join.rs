@@ -574,6 +574,7 @@ mod tests {
         Joining {
             boot,
             end: Instant::now(),
+            strangers: Cell::new(0),
         }
     }
 

@@ -91,7 +91,7 @@ pub enum LabTask {
     },
     /// Measure the emulation itself: rate and delay error, lateness, frames per second.
     #[command(after_help = lab_check::EXAMPLES)]
-    Check(LabCheckOptions),
+    Check(Box<LabCheckOptions>),
     /// Replay a ledger of `lab run --ledger` under the virtual clock, and compare.
     #[command(
         after_help = "Example:\n  sonde lab run --ledger /tmp/l -- ping -c 3 h2; sonde lab replay /tmp/l"
