@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 52] = [
+const OPTIONS: [(&str, &str, Shown); 54] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("mode", WHAT, LongOnly),
@@ -50,6 +50,8 @@ const OPTIONS: [(&str, &str, Shown); 52] = [
     ("load-flow", WHERE, LongOnly),
     ("load-of", WHERE, LongOnly),
     ("line-rate", WHERE, LongOnly),
+    ("max-rate", HOW_OFTEN, LongOnly),
+    ("max-seconds", HOW_OFTEN, LongOnly),
     ("attachment", WHERE, LongOnly),
     ("profile", WHERE, LongOnly),
     ("script", WHERE, LongOnly),
