@@ -1,4 +1,4 @@
-//! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask prove`, the comparison
+//! The workspace's own checks, `cargo xtask tidy`, the measurement of what it promises, `cargo xtask bench`, the comparison
 //! with frozen runs, `cargo xtask corpus`, the page's types, `cargo xtask types`, and what runs its tests: `cargo xtask quick`, `flakes` and
 //! `tally`.
 //!
@@ -6,6 +6,7 @@
 //! feed it bad input. What compilers and clippy already check is not repeated here.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod corpus;
 mod coverage;
 mod edges;
@@ -18,7 +19,6 @@ mod metadata;
 mod outcomes;
 mod parsers;
 mod programs;
-mod prove;
 mod quick;
 mod requirements;
 mod sentences;
@@ -42,10 +42,13 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   tidy    check the workspace; prints file:line: what is wrong; the remedy
-  prove   [SECTION...] [--runs N] [--reference DIR] [--write]: measure what the release promises with the built command, and
-          print it as Markdown; with --write into docs/performance.md. Sections: tcp rtt blast gate svc parity hosts forward
-          peers cold again networks delay shapers load transports shm anatomy tune verdict hippi rings netpipe library
-          kernels; DIR holds the programs of NPB 3.4.3 for the last one (ep.A.x, cg.A.x, ...)
+  bench   [NAME...] [--list] [--write] [--budget TIME] [--rounds N] [--any-noise]: run the benches of bench/ (all, or those named) with the built
+          command beside other programs, in turns, and print their rows; rounds beside which the machine was not quiet are dropped
+          and repeated. With --write what was found is kept in bench/results/ and docs/performance.md is made anew; with
+          --budget no round begins after TIME (`--budget 0s --write` only makes the document). --any-noise counts disturbed rounds, to
+          try a bench. --list: what there is
+  floor   what two cores can do at best: a bench starts it
+  deal    how often intervals of stored launches hold what they claim: a bench starts it
   corpus  [NAME...] [--full] [--write FOLDER]: compare what the built command makes of the frozen runs of corpus/, and all that
           it offers, with how both were frozen; NAME is a run, or inventory. With --write freeze them anew
   quick   [--base REV] [--print]: the tests of the crates that changed since REV and of those that depend on one of them, and one
@@ -72,6 +75,7 @@ What tidy checks:
   parsers    modules that read bytes from outside deny what can panic; fuzz targets name what they parse
   coverage   plans/papers: every requirement has one entry in coverage.toml, and every claim evidence that exists
   page       web/src/view.ts is what `cargo xtask types` makes
+  bench      files of bench/ can be read, and docs/performance.md is what they and bench/results/ make
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
 ";
 
@@ -80,7 +84,9 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words[..] {
         ["tidy"] => report(tidy()),
-        ["prove", ..] => measured("prove", |root| prove::run(root, &arguments[1..])),
+        ["bench", ..] => measured("bench", |root| bench::run(root, &arguments[1..])),
+        ["floor"] => measured("floor", |_| bench::floor()),
+        ["deal", ..] => measured("deal", |_| bench::deal(&arguments[1..])),
         ["corpus", ..] => measured("corpus", |root| corpus::run(root, &arguments[1..])),
         ["quick", ..] => measured("quick", |root| quick::run(root, &arguments[1..])),
         ["flakes", ..] => measured("flakes", |root| flakes::run(root, &arguments[1..])),
@@ -125,6 +131,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
     findings.extend(typescript::check(tree.root())?);
+    findings.extend(bench::check(&tree)?);
     findings.sort();
     Ok(findings)
 }

@@ -25,6 +25,7 @@ const HERE: &str = "xtask/src/parsers.rs";
 const PARSERS: &[&str] = &[
     "crates/adapter/src/group.rs",
     "crates/adapter/src/load/form.rs",
+    "crates/channel/src/arrivals.rs",
     "crates/channel/src/packet/head.rs",
     "crates/channel/src/payload.rs",
     "crates/fleet/src/agent/tail.rs",

@@ -104,6 +104,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the port to send from is another socket's, or an ended connection's to the same peer.
+    pub fn is_of_a_taken_port(&self) -> bool {
+        let (Self::Local { errno, .. } | Self::Call { errno, .. }) = self else {
+            return false;
+        };
+        matches!(*errno, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
+    }
+
     /// What a person can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {

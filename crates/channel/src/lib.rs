@@ -9,7 +9,9 @@
 //! Addresses are numbers: nothing here resolves names, so that it works in a static program.
 #![forbid(unsafe_code)]
 
+mod acceptor;
 mod aligned;
+mod arrivals;
 mod batch;
 mod error;
 #[doc(hidden)]
@@ -32,7 +34,9 @@ mod uring;
 mod wait;
 mod zerocopy;
 
+pub use acceptor::{Acceptor, Announced};
 pub use aligned::{Aligned, Room, cold_buffers, outrun};
+pub use arrivals::{Arrivals, Bounds, Said, TurnedAway};
 pub use batch::{BatchReceiver, BatchSender};
 pub use error::{Error, Result};
 pub use inlet::Inlet;
@@ -42,7 +46,7 @@ pub use packet::{Came, Mark, PACKET_HEADER_BYTES, Packet, Place, Role, XDP_MTU_B
 pub use settings::Options;
 pub use shm::{Shm, ShmPort};
 pub use stream::{ByteStream, Listener};
-pub use tcp::{Acceptor, Tcp};
+pub use tcp::Tcp;
 pub use udp::{CONTROL, Datagram, Losses, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort};
 pub use unix::{Unix, UnixPort};
 pub use wait::{Woken, readable, ready};

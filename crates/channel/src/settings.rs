@@ -72,6 +72,11 @@ impl Options {
         if let (Some(name), Path::Tcp) = (&self.knobs.congestion, path) {
             sonde_sys::socket::set_congestion(fd, name)?;
         }
+        if let (Some(bps), Path::Tcp) = (self.knobs.max_rate_bps, path) {
+            // Of several connections each has its part.
+            let bytes_per_s = bps / 8 / u64::from(self.knobs.streams.max(1));
+            sonde_sys::socket::set_pacing(fd, bytes_per_s.max(1))?;
+        }
         if let Some(us) = self.knobs.busy_poll_us {
             sonde_sys::socket::set_busy_poll(fd, us)?;
         }

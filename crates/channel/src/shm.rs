@@ -22,7 +22,7 @@ use crate::ring::{self, Reader, Writer};
 use crate::segment::{self, Segments};
 use crate::unix::{self, UnixPort};
 use crate::wait::bound_recv;
-use crate::{ByteStream, Channel, Error, Listener, Options, Result};
+use crate::{ByteStream, Channel, Error, Listener, Options, Result, TurnedAway};
 use sonde_measure::{Buffer, Method, Socket};
 
 /// Segments have room for at least a hello.
@@ -344,6 +344,10 @@ impl Listener for ShmPort {
                 return Ok(Some(shm));
             }
         }
+    }
+
+    fn turned_away(&mut self) -> TurnedAway {
+        self.port.turned_away()
     }
 }
 

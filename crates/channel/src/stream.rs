@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sonde_sys::socket::TcpInfo;
 
 use crate::wait::{Woken, readable};
-use crate::{Acceptor, Channel, Error, Options, Result, Tcp};
+use crate::{Acceptor, Announced, Channel, Error, Options, Result, Tcp, TurnedAway};
 
 /// A channel on which messages are bytes in order, and nothing is lost.
 pub trait ByteStream: Channel + Sized {
@@ -93,6 +93,20 @@ pub trait Listener: AsFd {
         stop: Option<BorrowedFd<'_>>,
         timeout: Duration,
     ) -> Result<Option<Self::Stream>>;
+
+    /// Whom it takes from now on; within a machine it is who is of the same user, whatever is announced.
+    fn expect(&mut self, _announced: Announced) {}
+
+    /// Closes to others meanwhile, until the next is awaited; within a machine they wait.
+    ///
+    /// # Errors
+    /// There is no thread to be had.
+    fn watch(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Who was turned away since the last call.
+    fn turned_away(&mut self) -> TurnedAway;
 }
 
 impl ByteStream for Tcp {
@@ -157,14 +171,15 @@ pub(crate) fn await_guest<T>(
     let mut descriptors = vec![listener];
     descriptors.extend(stop);
     let end = Instant::now() + timeout;
+    let mut is_late = false;
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        match readable(&descriptors, left)
-            .map_err(Error::refused(local, "wait for a connection"))?
-        {
-            Woken::Readable(0) => {}
-            Woken::Readable(_) => return Ok(None),
-            Woken::Silence => {
+        let woken = readable(&descriptors, left);
+        let woken = woken.map_err(Error::refused(local, "wait for a connection"))?;
+        match woken {
+            Woken::Readable(0) if !is_late => {}
+            Woken::Readable(1) => return Ok(None),
+            _ => {
                 return Err(Error::Timeout {
                     peer: local,
                     awaited: "a connection".into(),
@@ -172,9 +187,11 @@ pub(crate) fn await_guest<T>(
                 });
             }
         }
+        // Those who are turned away put the end of the wait off by one at most.
+        is_late = left.is_zero();
         match accept() {
             Ok(peer) => return Ok(Some(peer)),
-            // The connection was reset between poll and accept.
+            // The connection was reset between poll and accept, or is of one who is turned away.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -194,5 +211,17 @@ impl Listener for Acceptor {
 
     fn accept(&mut self, stop: Option<BorrowedFd<'_>>, timeout: Duration) -> Result<Option<Tcp>> {
         self.accept(stop, timeout)
+    }
+
+    fn expect(&mut self, announced: Announced) {
+        self.expect(announced);
+    }
+
+    fn watch(&mut self) -> Result<()> {
+        self.watch()
+    }
+
+    fn turned_away(&mut self) -> TurnedAway {
+        self.turned_away()
     }
 }

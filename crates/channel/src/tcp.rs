@@ -4,7 +4,7 @@
 //!          program sees. `Wait::Poll` sends and receives with MSG_DONTWAIT; connect always blocks.
 //! Checked: `messages_cross_and_settings_are_read_back`, `every_wait_ends`, `a_closed_peer_is_named`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,6 @@ use rustix::net::{
 use sonde_sys::uring::{Call, Ring};
 
 use crate::settings::read_back;
-use crate::stream::await_guest;
 use crate::wait::{Spin, bound_recv, bound_send};
 use crate::{Channel, Error, Options, Result};
 use sonde_measure::{Method, Path, Socket, Wait};
@@ -81,7 +80,7 @@ impl Tcp {
         }
     }
 
-    fn bounded(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
+    pub(crate) fn bounded(fd: OwnedFd, peer: SocketAddr, options: Options) -> Result<Self> {
         sonde_sys::socket::set_nodelay(&fd, options.knobs.nodelay)?;
         Self::over(fd, peer, options)
     }
@@ -345,69 +344,10 @@ impl Channel for Tcp {
     }
 }
 
-/// A listening socket.
-#[derive(Debug)]
-pub struct Acceptor {
-    listener: TcpListener,
-    local: SocketAddr,
-    options: Options,
-}
-
-impl Acceptor {
-    /// Listens on `local`; port zero takes a free one. Connections inherit the options.
-    ///
-    /// # Errors
-    /// The address is not one of this host's, or is in use; an option does not take.
-    pub fn bind(local: SocketAddr, options: Options) -> Result<Self> {
-        let refused = |attempt| Error::refused(local, attempt);
-        let listener = TcpListener::bind(local).map_err(refused("listen"))?;
-        // A connection's buffers and window scale are the listener's at the time of its SYN; none has come before
-        // the port is told to anybody.
-        options.apply(&listener, Path::Tcp)?;
-        listener
-            .set_nonblocking(true)
-            .map_err(refused("set non-blocking"))?;
-        let local = listener.local_addr().map_err(refused("read the address"))?;
-        Ok(Self {
-            listener,
-            local,
-            options,
-        })
-    }
-
-    /// The address with its port.
-    pub fn local(&self) -> SocketAddr {
-        self.local
-    }
-
-    /// Waits for the next connection; `Ok(None)` when `stop` can be read before one comes.
-    ///
-    /// # Errors
-    /// No connection within `timeout`.
-    pub fn accept(
-        &mut self,
-        stop: Option<BorrowedFd<'_>>,
-        timeout: Duration,
-    ) -> Result<Option<Tcp>> {
-        let listener = &self.listener;
-        let accepted = await_guest(listener.as_fd(), self.local, stop, timeout, || {
-            listener.accept()
-        })?;
-        // Linux does not pass O_NONBLOCK from a listener on; accept4 is called without it.
-        let tcp = accepted.map(|(fd, peer)| Tcp::bounded(fd.into(), peer, self.options.clone()));
-        tcp.transpose()
-    }
-}
-
-impl AsFd for Acceptor {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Acceptor;
     use crate::payload;
     use sonde_measure::Knobs;
 

@@ -7,6 +7,7 @@
 //! Checked: `messages_cross_and_a_closed_peer_is_named`, `a_number_is_taken_once`.
 
 use std::hash::{BuildHasher, RandomState};
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -20,7 +21,7 @@ use sonde_sys::socket::TcpInfo;
 use crate::settings::read_back;
 use crate::stream::await_guest;
 use crate::wait::bound_send;
-use crate::{ByteStream, Channel, Error, Listener, Options, Result, Tcp};
+use crate::{ByteStream, Channel, Error, Listener, Options, Result, Tcp, TurnedAway};
 use sonde_measure::{Path, Socket};
 
 /// Attempts at a number that nobody has taken.
@@ -157,6 +158,7 @@ pub struct UnixPort {
     listener: UnixListener,
     local: SocketAddr,
     options: Options,
+    away: TurnedAway,
 }
 
 impl UnixPort {
@@ -191,6 +193,7 @@ impl UnixPort {
             listener,
             local,
             options: options.clone(),
+            away: TurnedAway::default(),
         })
     }
 
@@ -198,17 +201,32 @@ impl UnixPort {
         &self.options
     }
 
-    /// The next connected socket.
+    /// Who was turned away since the last call.
+    pub(crate) fn turned_away(&mut self) -> TurnedAway {
+        std::mem::take(&mut self.away)
+    }
+
+    /// The next connected socket of the same user: all users of the machine may connect to an abstract name.
     pub(crate) fn accept_socket(
         &mut self,
         stop: Option<BorrowedFd<'_>>,
         timeout: Duration,
     ) -> Result<Option<OwnedFd>> {
         let listener = &self.listener;
+        let (away, own) = (&mut self.away, rustix::process::geteuid());
         let accepted = await_guest(listener.as_fd(), self.local, stop, timeout, || {
-            listener.accept()
+            let (stream, _) = listener.accept()?;
+            let user = rustix::net::sockopt::socket_peercred(&stream)?.uid;
+            if user == own {
+                return Ok(stream);
+            }
+            away.one(
+                format!("user {}", user.as_raw()),
+                "another user of this machine",
+            );
+            Err(ErrorKind::WouldBlock.into())
         })?;
-        let Some((stream, _)) = accepted else {
+        let Some(stream) = accepted else {
             return Ok(None);
         };
         let fd = OwnedFd::from(stream);
@@ -234,6 +252,10 @@ impl Listener for UnixPort {
         let accepted = self.accept_socket(stop, timeout)?;
         let stream = accepted.map(|fd| Unix::over(fd, self.local, &self.options));
         stream.transpose()
+    }
+
+    fn turned_away(&mut self) -> TurnedAway {
+        self.turned_away()
     }
 }
 

@@ -18,6 +18,7 @@ use thiserror::Error;
 /// One family after the other, each from the slowest; the networks of today at the end.
 const FILES: &[(&str, &str)] = &[
     ("wire", include_str!("../catalogue/wire.toml")),
+    ("link", include_str!("../catalogue/link.toml")),
     (
         "ethernet-100",
         include_str!("../catalogue/ethernet-100.toml"),

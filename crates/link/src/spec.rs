@@ -520,7 +520,8 @@ impl NetworkSpec {
             (Topology::Mesh, None) if self.line.rate.is_some() => {
                 return refuse(
                     "topology",
-                    "is a mesh, whose lines have no rate; use \"star\" with a switch, or \"line\""
+                    "is a mesh, whose lines have no rate; use the network `link`, as in link:rate=100Mbit:delay=10ms, or \"star\" with a \
+                     switch, or \"line\""
                         .into(),
                 );
             }

@@ -5,8 +5,9 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 35] = [
     "wire",
+    "link",
     "ethernet-100",
     "ethernet-1g",
     "ethernet-10",

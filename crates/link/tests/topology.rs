@@ -575,6 +575,23 @@ fn pauses_cost_nothing_while_there_is_room() {
     assert!(error.contains("before a pause takes hold"), "{error}");
 }
 
+/// A trunk joins two switches: what is written beyond the second was once passed over.
+#[test]
+fn a_trunk_has_two_ends() {
+    for between in ["[0]", "[0, 99]", "[0, 1, 1]", "[0, 1, 77, 99]"] {
+        let text = format!(
+            "name = \"x\"\nsummary = \"x\"\ntechnology = \"ethernet\"\nmtu = 1500\n{TWO}trunk = [{{ between = {between}, length_m = 50 }}]\n\
+             [line]\nrate = \"100Mbit\"\nframing = \"ethernet\"\nlength_m = 100\n\
+             [switch]\nforwarding = \"store-and-forward\"\nlatency = \"10us\"\nbuffer = \"64KiB\"\n"
+        );
+        let refused = parse("x", &text).unwrap_err().to_string();
+        assert!(
+            refused.contains("between") || refused.contains("trunk"),
+            "{between}: {refused}"
+        );
+    }
+}
+
 /// Background traffic of half a station's line leaves its host the other half, with and without pauses, over trunks too.
 #[test]
 fn background_traffic_takes_its_share() {

@@ -41,6 +41,9 @@ pub struct Knobs {
     /// `rate`: bits of users a second at which a stream of datagrams is sent; null sends as fast as it goes.
     #[serde(default)]
     pub rate_bps: Option<u64>,
+    /// `max-rate`: bits of users a second above which neither end sends; null sends as fast as it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rate_bps: Option<u64>,
     /// `streams`: connections that carry a stream at the same time, 1 to 128.
     pub streams: u32,
     /// `busy-poll`: how long a receive that would sleep looks at the device's queue, microseconds; null is the host's.
@@ -125,6 +128,7 @@ impl Default for Knobs {
             window_bytes: None,
             congestion: None,
             rate_bps: None,
+            max_rate_bps: None,
             streams: 1,
             busy_poll_us: None,
             chunk_bytes: None,
@@ -163,6 +167,7 @@ impl Knobs {
         ("window", "largest window of TCP's receiver, as 64KiB"),
         ("congestion", "congestion control, as cubic"),
         ("rate", "a stream of datagrams' constant rate, as 50Mbit"),
+        ("max-rate", "the most that an end sends, as 100Mbit"),
         ("streams", "connections at once, 1 to 128"),
         (
             "busy-poll",
@@ -183,6 +188,24 @@ impl Knobs {
             "each end's CPU against its interface's: same, sibling, near, far, or a number",
         ),
     ];
+
+    /// At how many bits of users a second datagrams of a stream are sent; null as fast as it goes.
+    pub fn sent_bps(&self) -> Option<u64> {
+        match (self.rate_bps, self.max_rate_bps) {
+            (Some(rate), Some(most)) => Some(rate.min(most)),
+            (rate, most) => rate.or(most),
+        }
+    }
+
+    /// How long a message of so many bytes keeps the next one back, so that all of them stay below the bound; 0 without one.
+    pub fn pause_ns(&self, bytes: u64) -> u64 {
+        let pause = |most: u64| {
+            let bits_ns = u128::from(bytes).saturating_mul(8_000_000_000);
+            let pause_ns = bits_ns.div_ceil(u128::from(most.max(1)));
+            u64::try_from(pause_ns).unwrap_or(u64::MAX)
+        };
+        self.max_rate_bps.map_or(0, pause)
+    }
 
     /// The knobs of these names and values.
     ///
@@ -207,6 +230,7 @@ impl Knobs {
             "window" => self.window_bytes = Some(buffer(value)?),
             "congestion" => self.congestion = Some(value.into()),
             "rate" => self.rate_bps = Some(rate(value)?),
+            "max-rate" => self.max_rate_bps = Some(rate(value)?),
             "streams" => self.streams = within(value, 1, STREAMS_MAX)?,
             "busy-poll" => self.busy_poll_us = Some(within(value, 0, BUSY_POLL_US_MAX)?),
             "chunk" => self.chunk_bytes = Some(buffer(value)?),
@@ -305,6 +329,7 @@ mod tests {
             ("connected", "no"),
             ("nodelay", "no"),
             ("rate", "50Mbit"),
+            ("max-rate", "8Mbit"),
             ("clock", "monotonic"),
             ("buffers", "cold"),
             ("place", "3"),
@@ -322,6 +347,13 @@ mod tests {
         assert!(!knobs.connected && !knobs.nodelay);
         assert_eq!(knobs.send_buffer_bytes, Some(65_536));
         assert_eq!(knobs.rate_bps, Some(50_000_000));
+        assert_eq!(knobs.sent_bps(), Some(8_000_000));
+        // 1,000 bytes take a millisecond at 8 Mb/s; a byte more is never early.
+        assert_eq!(
+            (knobs.pause_ns(1_000), knobs.pause_ns(1)),
+            (1_000_000, 1_000)
+        );
+        assert_eq!((far.pause_ns(1_000), far.sent_bps()), (0, None));
         assert_eq!(
             (knobs.streams, knobs.congestion.as_deref()),
             (4, Some("reno"))

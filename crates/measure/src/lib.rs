@@ -62,4 +62,4 @@ pub use text::{
     Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,
     ZerocopyNote,
 };
-pub use verdict::{Fidelity, Lateness, LatenessBucket, Verdict, VerdictStatus};
+pub use verdict::{Fidelity, Judged, Lateness, LatenessBucket, Verdict, VerdictStatus};

@@ -5,7 +5,8 @@
 //!          the plan wanted stands in its reason.
 //! Units:   of the row's quantity.
 //! Checked: `one_row_for_each_population`, `steps_come_in_their_order`, `several_pairs_have_no_name`,
-//!          `too_few_launches_are_told`, `what_was_not_had_says_why`, `nothing_planned_is_left_out`, `missing_launches`.
+//!          `too_few_launches_are_told`, `strangers_make_a_row_uncertain`, `what_was_not_had_says_why`,
+//!          `nothing_planned_is_left_out`, `missing_launches`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -175,7 +176,7 @@ impl Launched<'_> {
         };
         let row = ResultRow {
             status: Status::Measured,
-            reason: self.shortfall(pooled.launches, why.as_deref()),
+            reason: self.reservations(pooled.launches, why.as_deref()),
             ..row
         }
         .with_statistics(&pooled);
@@ -219,6 +220,27 @@ impl Launched<'_> {
     fn network(&self) -> Option<&NetworkRecord> {
         let mut networks = self.run.networks.iter();
         networks.find(|network| network.row.name == self.cell.factors.network)
+    }
+
+    /// What makes a row that `gave` launches made worth less.
+    fn reservations(&self, gave: u64, why: Option<&str>) -> Option<String> {
+        let parts = [self.shortfall(gave, why), self.among_strangers()];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+
+    /// In how many launches unauthenticated peers came to a data port: the time that they cost is in the figures.
+    fn among_strangers(&self) -> Option<String> {
+        let came = self.succeeded().filter(|one| one.launch.met_strangers());
+        let came = came.count();
+        (came > 0).then(|| {
+            let plural = if came == 1 {
+                "repetition"
+            } else {
+                "repetitions"
+            };
+            format!("uncertain: unauthenticated peers came to a data port in {came} {plural}")
+        })
     }
 
     /// What is less than the plan wanted, in a row that `gave` launches made.

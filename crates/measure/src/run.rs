@@ -284,6 +284,11 @@ impl LaunchRecord {
         };
         self.results.iter().map(of)
     }
+
+    /// Whether unauthenticated peers came to a data port of it.
+    pub fn met_strangers(&self) -> bool {
+        self.interference.iter().any(|host| host.strangers > 0)
+    }
 }
 
 impl CellResult {

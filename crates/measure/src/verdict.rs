@@ -18,6 +18,29 @@ const BOUND_NS_MIN: u64 = 50_000;
 /// A figure up to this part of its bound is measured; the 0.3 % are those of the edges of a rated second.
 const ABOVE_BOUND: f64 = 1.003;
 
+/// What a judgement is: of requirements, checks and comparisons, and of all pairs of hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Judged {
+    /// All that was required, checked or compared holds.
+    Pass,
+    /// Something does not hold, or is missing.
+    Fail,
+    /// Something cannot be told.
+    Inconclusive,
+}
+
+impl Judged {
+    /// In capitals, as terminals show it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Pass => "PASS",
+            Self::Fail => "FAIL",
+            Self::Inconclusive => "INCONCLUSIVE",
+        }
+    }
+}
+
 /// One bucket of a histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

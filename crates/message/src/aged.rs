@@ -335,6 +335,10 @@ impl<M: Messenger, T: Time> Messenger for Aged<M, T> {
     }
 
     /// Those beneath, and `aged`, the factor.
+    fn strangers(&self) -> u64 {
+        self.inner.strangers()
+    }
+
     fn facts(&self) -> Result<sonde_measure::Library> {
         Ok(sonde_measure::Library {
             aged: Some(told(self.factor).into()),

@@ -525,6 +525,10 @@ impl<M: Messenger> Messenger for Counted<M> {
         self.inner.due();
     }
 
+    fn strangers(&self) -> u64 {
+        self.inner.strangers()
+    }
+
     fn facts(&self) -> Result<sonde_measure::Library> {
         self.inner.facts()
     }

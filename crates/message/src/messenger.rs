@@ -197,6 +197,11 @@ pub trait Messenger {
     /// what is owed of the time before.
     fn due(&mut self) {}
 
+    /// How many came to this rank, as the ranks met, who are none of this run.
+    fn strangers(&self) -> u64 {
+        0
+    }
+
     /// What the library says of itself; after the end too.
     ///
     /// # Errors
@@ -289,6 +294,10 @@ macro_rules! passed_on {
 
             fn due(&mut self) {
                 (**self).due();
+            }
+
+            fn strangers(&self) -> u64 {
+                (**self).strangers()
             }
 
             fn facts(&self) -> Result<sonde_measure::Library> {

@@ -2,9 +2,10 @@
 //!
 //! Model:   the measuring side says hello with token and specification; the serving side accepts or refuses with a reason. Byte
 //!          streams carry both as frames, UDP as control datagrams that are repeated until answered. Each size is a visit with
-//!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. In
-//!          `startup` the hello follows the timed messages, so that nothing warms the way for them; until then the peer by TCP
-//!          or UDP is known by its port, one of [`ports`], and whoever comes from another is turned away unheard.
+//!          a socket and a hello of its own, so that the first message of a size is as cold as that of any other. The peer by TCP
+//!          or UDP is known before it speaks: by the address that it was found to send from, and by its port, one of [`ports`];
+//!          whoever comes from elsewhere is turned away unheard. In `startup` the hello follows the timed messages, so that
+//!          nothing warms the way for them.
 //! Checked: `a_wrong_token_is_refused`, `other_terms_are_refused`, `ports_follow_from_the_token`; `tests/conversation.rs`,
 //!          `tests/hostile.rs`.
 #![deny(
@@ -28,10 +29,10 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use sonde_channel::{ByteStream, CONTROL, Channel, Datagram, Udp};
+use sonde_channel::{Announced, ByteStream, CONTROL, Channel, Datagram, Options, Udp};
 
 use crate::frame::{self, FrameError};
-use crate::{Error, Measure, Result};
+use crate::{Error, Measure, Result, Serve};
 use sonde_measure::{Probe, Spec};
 
 /// The longest control message on a data port.
@@ -104,49 +105,137 @@ pub(crate) enum Verdict {
     Mismatch(String),
 }
 
-/// From how many ports a start-up's peer may come: another program may have some of them.
-const PORTS: usize = 8;
+/// From how many ports a connection may come: another program may have some of them, and so have connections that have ended
+/// for a minute.
+const PORTS: usize = 16;
 /// Above those that Linux gives to sockets which ask for none, 32768 to 60999 (net.ipv4.ip_local_port_range).
 const PORT_MIN: u16 = 61_000;
 
-/// The ports that a start-up's peer comes from. They follow from the token, which strangers do not know.
-pub(crate) fn ports(token: &str) -> [u16; PORTS] {
+/// The numbers of an anatomy's messages, which go beside its connections, begin here.
+pub(crate) const BESIDE: u32 = 1 << 16;
+
+/// The ports that this connection of a conversation comes from. They follow from the token, which strangers do not know.
+pub(crate) fn ports(token: &str, number: u32) -> [u16; PORTS] {
     std::array::from_fn(|place| {
-        let part = token.bytes().skip(place.saturating_mul(4)).take(4);
-        let sum = part.fold(place as u16, |sum, byte| {
-            sum.wrapping_mul(31).wrapping_add(byte.into())
-        });
+        // FNV-1a of 32 bits.
+        let step = |sum: u32, byte: u8| (sum ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        let bytes = number.to_be_bytes().into_iter().chain([place as u8]);
+        let sum = bytes.chain(token.bytes()).fold(0x811c_9dc5, step);
+        let sum = (sum ^ (sum >> 16)) as u16;
         // At most 65,535: the rest is below the number of ports from the least one on.
         PORT_MIN.saturating_add(sum % (u16::MAX - PORT_MIN + 1))
     })
 }
 
-/// Whether a start-up's messages may come from there. Within a machine there are no ports.
-pub(crate) fn is_expected(spec: &Spec, token: &str, from: SocketAddr) -> bool {
-    spec.path.is_within_machine() || ports(token).contains(&from.port())
+/// The numbers of a visit's connections.
+fn numbers(spec: &Spec, visit: usize) -> std::ops::Range<u32> {
+    let streams = spec.knobs.streams.max(1);
+    let first = (visit as u32).saturating_mul(streams);
+    first..first.saturating_add(streams)
 }
 
-/// The port for a start-up to send from: the first that no other program has, by TCP and by UDP. Zero within a machine.
-pub(crate) fn free_port(measure: &Measure) -> Result<u16> {
-    if measure.spec.path.is_within_machine() {
-        return Ok(0);
+/// The number of a visit's first connection.
+pub(crate) fn number(spec: &Spec, visit: Visit) -> u32 {
+    numbers(spec, visit.size).start
+}
+
+/// From where these connections of a conversation come.
+pub(crate) fn announced(serve: &Serve, numbers: impl Iterator<Item = u32>) -> Announced {
+    Announced {
+        addresses: serve.peer.map(|address| [address.to_canonical()].into()),
+        ports: Some(
+            numbers
+                .flat_map(|number| ports(&serve.token, number))
+                .collect(),
+        ),
     }
-    let mut local = measure.options().local(measure.peer);
+}
+
+/// From where those of this visit and of the next one come: who is done with one begins the next at once. Within a machine
+/// there are no ports.
+pub(crate) fn expected(serve: &Serve, visit: usize) -> Announced {
+    let spec = &serve.spec;
+    if spec.path.is_within_machine() {
+        return Announced::default();
+    }
+    let next = visit.saturating_add(1);
+    announced(serve, numbers(spec, visit).chain(numbers(spec, next)))
+}
+
+/// The options of connection `number` for each port that it may send from, in turn.
+fn sources(measure: &Measure, number: u32, options: Options) -> Vec<Options> {
+    if measure.spec.path.is_within_machine() {
+        return vec![options];
+    }
+    let from = ports(&measure.token, number).into_iter();
+    let with = |source_port| Options {
+        source_port,
+        ..options.clone()
+    };
+    from.map(with).collect()
+}
+
+fn no_port(measure: &Measure, options: &Options, source: std::io::Error) -> Error {
+    let ip = options.local(measure.peer).ip();
+    Error::Control {
+        what: format!("find a port of {ip} to send from, of {PORTS} tried from {PORT_MIN} up"),
+        source,
+    }
+}
+
+/// The options of a conversation's first connection: it sends from the first of its ports that no other program has, by TCP
+/// and by UDP.
+pub(crate) fn sent_from(measure: &Measure) -> Result<Options> {
     let mut last = std::io::Error::from(std::io::ErrorKind::AddrInUse);
-    for port in ports(&measure.token) {
-        local.set_port(port);
+    for options in sources(measure, 0, measure.options()) {
+        let local = options.local(measure.peer);
         let free = UdpSocket::bind(local).and_then(|_| TcpListener::bind(local));
         match free {
-            Ok(_) => return Ok(port),
+            Ok(_) => return Ok(options),
+            // Within a machine a port only names the peer.
+            Err(_) if local.port() == 0 => return Ok(options),
             Err(error) => last = error,
         }
     }
-    Err(Error::Control {
-        what: format!(
-            "find a port of {} to send from, of {PORTS} tried from {PORT_MIN} up",
-            local.ip()
-        ),
-        source: last,
+    Err(no_port(measure, &measure.options(), last))
+}
+
+/// Makes connection `number` from the first port that is free for it.
+fn from_a_port<T>(
+    measure: &Measure,
+    number: u32,
+    options: Options,
+    connect: impl Fn(Options) -> sonde_channel::Result<T>,
+) -> Result<T> {
+    let mut last = None;
+    for options in sources(measure, number, options.clone()) {
+        match connect(options) {
+            Ok(made) => return Ok(made),
+            // Another socket has the port, or an ended connection to the same peer.
+            Err(error) if error.is_of_a_taken_port() => last = Some(error),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let last = last.map_or_else(String::new, |error| error.to_string());
+    Err(no_port(measure, &options, std::io::Error::other(last)))
+}
+
+/// Makes a connection of a conversation, from a port by which the peer knows it.
+pub(crate) fn connect<C: ByteStream>(
+    measure: &Measure,
+    number: u32,
+    options: Options,
+) -> Result<C> {
+    from_a_port(measure, number, options, |options| {
+        C::connect(measure.peer, options)
+    })
+}
+
+/// The same for datagrams.
+pub(crate) fn connect_udp(measure: &Measure, visit: Visit) -> Result<Udp> {
+    let number = number(&measure.spec, visit);
+    from_a_port(measure, number, measure.options(), |options| {
+        Udp::connect(measure.peer, options)
     })
 }
 
@@ -412,24 +501,65 @@ mod tests {
         }
     }
 
+    fn serve(spec: Spec, peer: Option<&str>) -> Serve {
+        Serve {
+            spec,
+            bind: "127.0.0.1".parse().unwrap(),
+            token: crate::token().unwrap(),
+            peer: peer.map(|peer| peer.parse().unwrap()),
+            flush_neighbour: None,
+        }
+    }
+
     #[test]
     fn ports_follow_from_the_token() {
-        let tokens: Vec<String> = (0..200).map(|_| crate::token().unwrap()).collect();
+        let tokens: Vec<String> = (0..100).map(|_| crate::token().unwrap()).collect();
         let mut seen = std::collections::BTreeSet::new();
         for token in &tokens {
-            assert_eq!(ports(token), ports(token));
-            assert!(ports(token).iter().all(|port| *port >= PORT_MIN));
-            seen.extend(ports(token));
+            assert_eq!(ports(token, 3), ports(token, 3));
+            assert!(ports(token, 3).iter().all(|port| *port >= PORT_MIN));
+            seen.extend(ports(token, 3));
         }
         // 1,600 draws of 4,536 ports: 1,349 of them at the mean.
-        assert!(seen.len() > 1_000, "{}", seen.len());
-        let spec = Spec::new(Probe::Startup, Path::Tcp, Wait::Block);
+        assert!(seen.len() > 1_200, "{}", seen.len());
+        let spec = Spec::new(Probe::Latency, Path::Tcp, Wait::Block);
         let from = |port| SocketAddr::from(([127, 0, 0, 1], port));
-        let known = ports(&tokens[0]);
-        assert!(is_expected(&spec, &tokens[0], from(known[7])));
-        assert!(!is_expected(&spec, &tokens[0], from(PORT_MIN - 1)));
-        let unix = Spec::new(Probe::Startup, Path::Unix, Wait::Block);
-        assert!(is_expected(&unix, &tokens[0], from(1)));
+        let one = serve(spec.clone(), Some("127.0.0.1"));
+        let now = expected(&one, 1);
+        for number in 1..=2 {
+            assert!(
+                ports(&one.token, number)
+                    .iter()
+                    .all(|port| now.has(from(*port)))
+            );
+        }
+        assert!(!now.has(from(PORT_MIN - 1)));
+        let past = ports(&one.token, 0)
+            .iter()
+            .filter(|port| now.has(from(**port)))
+            .count();
+        assert!(past < PORTS / 2, "{past} ports of an earlier visit");
+        let known = ports(&one.token, 1)[7];
+        assert!(!now.has(SocketAddr::from(([127, 0, 0, 2], known))));
+        assert!(now.has(SocketAddr::new("::ffff:127.0.0.1".parse().unwrap(), known)));
+        // Where the address is not known the port is.
+        let anywhere = expected(&serve(spec, None), 1);
+        assert!(!anywhere.has(from(1)));
+        let unix = serve(Spec::new(Probe::Startup, Path::Unix, Wait::Block), None);
+        assert!(expected(&unix, 0).has(from(1)));
+    }
+
+    #[test]
+    fn each_stream_of_a_visit_has_a_number() {
+        let mut spec = Spec::new(Probe::Stream, Path::Tcp, Wait::Block);
+        assert_eq!(numbers(&spec, 2), 2..3);
+        spec.knobs.streams = 4;
+        assert_eq!(numbers(&spec, 2), 8..12);
+        let last = Visit {
+            size: 3,
+            last: true,
+        };
+        assert_eq!(number(&spec, last), 12);
     }
 
     #[test]
@@ -443,15 +573,22 @@ mod tests {
         };
         let mut held = Vec::new();
         for _ in 0..PORTS {
-            let Ok(port) = free_port(&measure) else {
+            let Ok(options) = sent_from(&measure) else {
                 break;
             };
-            assert!(ports(&measure.token).contains(&port));
+            let port = options.source_port;
+            assert!(ports(&measure.token, 0).contains(&port));
             held.push(UdpSocket::bind(("0.0.0.0", port)).unwrap());
         }
         assert!(held.len() > 1, "{}", held.len());
-        let error = free_port(&measure).unwrap_err().to_string();
-        assert!(error.contains("to send from, of 8 tried"), "{error}");
+        let error = sent_from(&measure).unwrap_err().to_string();
+        assert!(error.contains("to send from, of 16 tried"), "{error}");
+        let visit = Visit {
+            size: 0,
+            last: true,
+        };
+        let error = connect_udp(&measure, visit).unwrap_err().to_string();
+        assert!(error.contains("to send from, of 16 tried"), "{error}");
     }
 
     #[test]

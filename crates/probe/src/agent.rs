@@ -12,17 +12,17 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Woken, readable};
+use sonde_channel::{Options, Woken, readable};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::{process, tell, thread};
 
-use sonde_measure::Procedure;
+use sonde_measure::{Procedure, Wait};
 
 use crate::frame::{self, FrameError};
 use crate::host::{Changes, GUARD, guard, recover};
@@ -109,6 +109,7 @@ pub fn run_with(
             Ok(Request::Clock {}) => Ok(Answer::Clock {
                 monotonic_ns: monotonic_ns(),
             }),
+            Ok(Request::Source { peer }) => source(peer),
             Ok(Request::Facts { peer }) => Ok(describe(peer, std::mem::take(&mut restored))),
             Ok(Request::Interfaces {}) => interfaces::here().map(Answer::Interfaces),
             Ok(Request::Go(_)) => Err(Error::Abandoned),
@@ -189,6 +190,19 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
         what: what.into(),
         source,
     }
+}
+
+/// The address that the kernel's routes choose; nothing is sent.
+fn source(peer: IpAddr) -> Result<Answer> {
+    let local = Options::new(Wait::Block).local(SocketAddr::new(peer, 0));
+    // Any port does: a socket for datagrams is only told whom it is for.
+    let address = UdpSocket::bind(local)
+        .and_then(|socket| socket.connect(SocketAddr::new(peer, 9)).map(|()| socket))
+        .and_then(|socket| socket.local_addr())
+        .map_err(control("find the address that leads to the peer"))?;
+    Ok(Answer::Source {
+        address: address.ip(),
+    })
 }
 
 fn describe(peer: Option<IpAddr>, restored: Vec<String>) -> Answer {

@@ -22,7 +22,7 @@
 mod cut;
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -39,6 +39,7 @@ use sonde_sys::stamps::{self, Arrival, Sent};
 use cut::Cut;
 
 use crate::admission::{self, Visit};
+use crate::pace::Hold;
 use crate::serve::Admission;
 use crate::talk::{Measure, Measured, Serve, Served, SizeMeasured, SizeServed};
 use crate::watch::Watch;
@@ -234,7 +235,8 @@ fn visit_of(
 ) -> Result<SizeMeasured> {
     let spec = &measure.spec;
     let size = spec.sizes_bytes[visit.size];
-    let mut control = Tcp::connect(measure.peer, packet::beside(spec))?;
+    let number = admission::number(spec, visit);
+    let mut control: Tcp = admission::connect(measure, number, packet::beside_of(measure))?;
     admission::hello_stream(&mut control, measure, visit)?;
     let (mut line, one_clock) = open_measuring(&mut control, measure, visit)?;
     line.bound()?;
@@ -252,6 +254,7 @@ fn visit_of(
         message: payload::message(size as usize),
         count: 0,
         lost: 0,
+        hold: Hold::new(spec.knobs.pause_ns(size)),
     };
     let watch = Watch::begin()?;
     let (sent, ended_by) = trips.all()?;
@@ -327,12 +330,13 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         }
         _ => {
             let (same, port) = here(control, 0)?;
-            let peer = SocketAddr::new(peer, port);
-            let mut stream = TcpStream::connect_timeout(&peer, spec.timeout())
-                .map_err(socket("join over TCP"))?;
-            stream
-                .set_nodelay(true)
-                .map_err(socket("set TCP_NODELAY"))?;
+            let there = Measure {
+                peer: SocketAddr::new(peer, port),
+                ..measure.clone()
+            };
+            let number = admission::number(spec, visit).saturating_add(admission::BESIDE);
+            let tcp: Tcp = admission::connect(&there, number, packet::beside_of(measure))?;
+            let mut stream = plain(&tcp)?;
             stream
                 .write_all(measure.token.as_bytes())
                 .map_err(socket("say the token"))?;
@@ -412,6 +416,7 @@ struct Trips<'a> {
     message: Vec<u8>,
     count: u64,
     lost: u64,
+    hold: Hold,
 }
 
 impl Trips<'_> {
@@ -436,6 +441,7 @@ impl Trips<'_> {
         let index = self.count;
         self.count += 1;
         payload::stamp(&mut self.message, index as u32);
+        self.hold.wait();
         let called_ns = realtime_ns();
         self.line.send(&self.message)?;
         let Some(answer) = self.answered(index)? else {
@@ -510,14 +516,12 @@ pub(crate) fn serve(
     let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
-        let accepted = acceptor
-            .accept(Some(stop), admission.left())
-            .map_err(|error| admission.closed(error))?;
-        let mut control = accepted.ok_or(Error::Abandoned)?;
+        let mut control = admission.accept(&mut acceptor, served.sizes.len(), stop)?;
+        acceptor.watch()?;
         let Some((visit, size)) = admission.hello(&mut control)? else {
             continue;
         };
-        let line = open_serving(&mut control, serve, visit)?;
+        let line = open_serving(&mut control, &mut admission, visit, stop)?;
         stamps::stamp_received(line.fd())?;
         tell_time(&mut control, false)?;
         let watch = Watch::begin()?;
@@ -539,7 +543,7 @@ pub(crate) fn serve(
         ear.arrivals.iter().for_each(|one| one.write(&mut bytes));
         ear.control.send(&bytes)?;
         tell_time(&mut ear.control, true)?;
-        served.refused = admission.refused;
+        served.refused = admission.refused_at(&mut acceptor);
         served.sizes.push(SizeServed {
             bytes: messages * size as u64,
             messages,
@@ -567,7 +571,13 @@ fn tell_time(control: &mut Tcp, to_the_end: bool) -> Result<()> {
     }
 }
 
-fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> {
+fn open_serving(
+    control: &mut Tcp,
+    admission: &mut Admission<'_>,
+    visit: Visit,
+    stop: BorrowedFd<'_>,
+) -> Result<Line> {
+    let serve = admission.serve;
     let spec = &serve.spec;
     let peer = control.peer().ip();
     let tell = |control: &mut Tcp, port: u16| {
@@ -591,35 +601,43 @@ fn open_serving(control: &mut Tcp, serve: &Serve, visit: Visit) -> Result<Line> 
             Ok(Line::Udp(one))
         }
         _ => {
-            let listener = TcpListener::bind((serve.bind, 0)).map_err(socket("listen over TCP"))?;
-            let own = listener.local_addr().map_err(socket("read an address"))?;
+            let own = SocketAddr::new(serve.bind, 0);
+            let mut acceptor = Acceptor::bind(own, packet::beside(spec))?;
+            let number = admission::number(spec, visit).saturating_add(admission::BESIDE);
+            acceptor.expect(admission::announced(serve, std::iter::once(number)));
             hear_here(control)?;
-            tell(control, own.port())?;
-            admitted(&listener, serve)
+            tell(control, acceptor.local().port())?;
+            admitted(&mut acceptor, admission, stop)
         }
     }
 }
 
 /// The connection that says the token; others are turned away.
-fn admitted(listener: &TcpListener, serve: &Serve) -> Result<Line> {
-    let began = Instant::now();
+fn admitted(
+    acceptor: &mut Acceptor,
+    admission: &mut Admission<'_>,
+    stop: BorrowedFd<'_>,
+) -> Result<Line> {
+    let token = admission.serve.token.as_bytes();
     loop {
-        let left = serve.spec.timeout().saturating_sub(began.elapsed());
-        let woken = readable(&[listener.as_fd()], left).map_err(socket("wait for the peer"))?;
-        if woken == Woken::Silence {
-            return Err(Error::Abandoned);
-        }
-        let (mut stream, _) = listener.accept().map_err(socket("accept the peer"))?;
-        let mut token = vec![0; serve.token.len()];
-        let timed = stream
-            .set_read_timeout(Some(Duration::from_secs(1)))
-            .and_then(|()| stream.set_nodelay(true));
+        let tcp = admission.next(acceptor, stop)?;
+        let mut stream = plain(&tcp)?;
+        let timed = stream.set_read_timeout(Some(Duration::from_secs(1)));
         timed.map_err(socket("bound receives"))?;
-        if stream.read_exact(&mut token).is_ok() && token == serve.token.as_bytes() {
+        let mut said = vec![0; token.len()];
+        if stream.read_exact(&mut said).is_ok() && said == token {
             stream.write_all(&[0]).map_err(socket("admit the peer"))?;
+            admission.refused_at(acceptor);
             return Ok(Line::Tcp(stream));
         }
+        admission.turn_away(tcp.peer(), "wrong token");
     }
+}
+
+/// A connection as the standard library has it.
+fn plain(tcp: &Tcp) -> Result<TcpStream> {
+    let fd = tcp.as_fd().try_clone_to_owned();
+    Ok(fd.map_err(socket("keep a connection"))?.into())
 }
 
 /// Who hears the messages.

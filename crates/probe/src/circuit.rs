@@ -151,6 +151,7 @@ mod tests {
             spec: Spec::new(Probe::Startup, Path::Udp, Wait::Block),
             bind: [127, 0, 0, 1].into(),
             token: "t".into(),
+            peer: None,
             flush_neighbour: None,
         };
         let here = serve.bind;

@@ -183,10 +183,12 @@ impl Conversation {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let timeout = spec.timeout() + GRACE;
+        let peer = self.peer(client)?;
         server.send(&Request::Serve(Serve {
             spec: spec.clone(),
             bind: self.server,
             token: self.token.clone(),
+            peer: Some(peer),
             flush_neighbour: self.flush_server.clone(),
         }))?;
         let port = match server.answer("its data port", timeout)? {
@@ -201,6 +203,18 @@ impl Conversation {
             other => return Err(out_of_turn(server, "its report", &other)),
         };
         outcome.add(&Agreed::of(spec), measured, served)
+    }
+
+    /// The address that the measuring side sends from.
+    fn peer(&self, client: &mut AgentLink) -> Result<IpAddr> {
+        if let Some(address) = self.client {
+            return Ok(address);
+        }
+        client.send(&Request::Source { peer: self.server })?;
+        match client.answer("its address", GRACE)? {
+            Answer::Source { address } => Ok(address),
+            other => Err(out_of_turn(client, "its address", &other)),
+        }
     }
 
     fn measure(&self, spec: &Spec, client: &mut AgentLink, port: u16) -> Result<Measured> {

@@ -197,7 +197,9 @@ impl Error {
             Self::Refused { .. } => {
                 "let one orchestrator give both agents the same token and specification"
             }
-            Self::NoPeer { .. } => "check that the measuring host can reach this address and port",
+            Self::NoPeer { .. } => {
+                "check that the measuring host can reach this address and port, and that nothing on the way changes its own (NAT)"
+            }
             Self::Abandoned => "see the report of the measuring side",
             Self::Integrity(_) => {
                 "do not trust this network or these settings: bytes were lost or changed"

@@ -21,6 +21,11 @@ pub fn datagram(bytes: &[u8]) {
     let _ = listener::said(&[TOKEN.as_bytes(), bytes].concat(), TOKEN.as_bytes());
 }
 
+/// The ports by which a data port knows connection `number` of the conversation with this token, for tests of who guesses them.
+pub fn ports(token: &str, number: u32) -> Vec<u16> {
+    admission::ports(token, number).to_vec()
+}
+
 /// Datagrams of a load, each of the ten bytes that follow the token, or fewer; with and without the token.
 pub fn load(bytes: &[u8]) {
     let token = load::sink::token_bytes(TOKEN).expect("it is of 32 hexadecimal digits");

@@ -1,12 +1,13 @@
-//! When messages are due that are sent at a rate.
+//! When messages are due that are sent at a rate, or below one.
 //!
 //! Model:   that of [`Pace`]; what is due does not depend on what was answered.
 //! Units:   nanoseconds since the start, rounded down.
-//! Checked: `constant_is_exact`, `poisson_has_its_mean_and_deviation`.
+//! Checked: `constant_is_exact`, `poisson_has_its_mean_and_deviation`, `a_bound_keeps_messages_apart`.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_measure::{Pace, Spacing};
+use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
 
 /// The times at which messages are due.
 #[derive(Debug)]
@@ -44,6 +45,36 @@ impl Schedule {
                 self.at_ns as u64
             }
         }
+    }
+}
+
+/// Keeps messages apart, so that all of them stay below a bound of what is sent.
+pub(crate) struct Hold {
+    pause_ns: u64,
+    due_ns: u64,
+}
+
+impl Hold {
+    /// So long from the begin of a message to that of the next at least; 0 holds nothing.
+    pub(crate) fn new(pause_ns: u64) -> Self {
+        Self {
+            pause_ns,
+            due_ns: 0,
+        }
+    }
+
+    /// Waits until the next message may go.
+    #[inline]
+    pub(crate) fn wait(&mut self) {
+        if self.pause_ns > 0 {
+            self.sleep();
+        }
+    }
+
+    #[cold]
+    fn sleep(&mut self) {
+        sleep_until_ns(self.due_ns);
+        self.due_ns = monotonic_ns().saturating_add(self.pause_ns);
     }
 }
 
@@ -89,5 +120,19 @@ mod tests {
         // The same seed gives the same times.
         let mut again = schedule(1_000, Spacing::Poisson);
         assert_eq!(again.next(), gaps[0] as u64);
+    }
+
+    #[test]
+    fn a_bound_keeps_messages_apart() {
+        let began_ns = monotonic_ns();
+        let mut hold = Hold::new(2_000_000);
+        for _ in 0..6 {
+            hold.wait();
+        }
+        // The first goes at once; never early.
+        assert!(monotonic_ns() - began_ns >= 10_000_000);
+        let mut free = Hold::new(0);
+        free.wait();
+        assert_eq!(free.due_ns, 0);
     }
 }

@@ -56,6 +56,14 @@ pub(crate) fn beside(spec: &Spec) -> Options {
     }
 }
 
+/// The same for the measuring side, which sends from an address of its own where it has one.
+pub(crate) fn beside_of(measure: &Measure) -> Options {
+    Options {
+        source: measure.source,
+        ..beside(&measure.spec)
+    }
+}
+
 /// What tells this visit's frames from all others. Who has heard them knows the mark of this visit and of no other.
 fn mark(token: &str, visit: Visit) -> Mark {
     let mut hash = Sha256::new();
@@ -134,7 +142,8 @@ fn tell(channel: &Packet, side: &mut Side) -> Result<()> {
 
 fn connect(measure: &Measure, visit: Visit) -> Result<(Tcp, Packet)> {
     let spec = &measure.spec;
-    let mut control = Tcp::connect(measure.peer, beside(spec))?;
+    let number = admission::number(spec, visit);
+    let mut control: Tcp = admission::connect(measure, number, beside_of(measure))?;
     admission::hello_stream(&mut control, measure, visit)?;
     let channel = open(&mut control, &measure.token, spec, visit, Role::Measuring)?;
     Ok((control, channel))
@@ -224,10 +233,8 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
     let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
-        let accepted = acceptor
-            .accept(Some(stop), admission.left())
-            .map_err(|error| admission.closed(error))?;
-        let mut control = accepted.ok_or(Error::Abandoned)?;
+        let mut control = admission.accept(&mut acceptor, served.sizes.len(), stop)?;
+        acceptor.watch()?;
         let Some((visit, size)) = admission.hello(&mut control)? else {
             continue;
         };
@@ -249,7 +256,7 @@ pub(crate) fn serve(mut acceptor: Acceptor, serve: &Serve, stop: BorrowedFd<'_>)
         watch.end(&mut served.interference, None)?;
         tell(&visited.channel, &mut served.evidence.dst)?;
         admission::send_frame(&mut visited.control, &Reply::Ended {})?;
-        served.refused = admission.refused;
+        served.refused = admission.refused_at(&mut acceptor);
         served.sizes.push(one);
         if visit.last {
             return Ok(served);

@@ -360,7 +360,8 @@ fn tcp(
     let spec = &measure.spec;
     let size_bytes = spec.sizes_bytes[visit.size];
     let mut open = Open::new(spec, how, size_bytes);
-    let mut channel = Tcp::connect(measure.peer, measure.options())?;
+    let number = admission::number(spec, visit);
+    let mut channel: Tcp = admission::connect(measure, number, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     let before = channel.info()?.total_retrans;
     let mut pipe = Stream {
@@ -386,7 +387,7 @@ fn udp(
     let spec = &measure.spec;
     let size_bytes = spec.sizes_bytes[visit.size];
     let mut open = Open::new(spec, how, size_bytes);
-    let mut channel = Udp::connect(measure.peer, measure.options())?;
+    let mut channel = admission::connect_udp(measure, visit)?;
     admission::hello_udp(&mut channel, measure, visit)?;
     let mut pipe = Datagrams {
         channel,

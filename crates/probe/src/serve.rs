@@ -1,9 +1,10 @@
 //! The serving side of a conversation: opens a data port, admits one peer, answers or receives, and reports.
 //!
-//! Model:   strangers are turned away and counted while the peer is awaited; at its last visit the port is closed to
-//!          others. The wait for a peer sleeps, whatever the specification says of waiting: what is cold has nobody ready. The
-//!          receiver of a stream rates it ([`crate::Window`]) and says when that is done.
-//! Checked: `tests/conversation.rs`.
+//! Model:   the peer is known by the address and the ports that were announced: whoever else connects is closed as he is accepted,
+//!          unread, and counted, while the peer is awaited and while it measures. The wait for a peer sleeps, whatever the
+//!          specification says of waiting: what is cold has nobody ready. The receiver of a stream rates it ([`crate::Window`])
+//!          and says when that is done.
+//! Checked: `tests/conversation.rs`, `tests/hostile.rs`.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -11,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::payload::{self, StreamCheck};
 use sonde_channel::{
-    Acceptor, Aligned, BatchReceiver, ByteStream, CONTROL, Channel, Datagram, Inlet, Listener,
-    Room, ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
+    Acceptor, Aligned, Announced, BatchReceiver, ByteStream, CONTROL, Channel, Datagram, Inlet,
+    Listener, Room, ShmPort, UDP_MESSAGE_BYTES_MAX, Udp, UdpPort, UnixPort, Woken, readable,
 };
 use sonde_measure::{Buffers, Path, Probe, Procedure, Quota, Spec, Startup, Transfer};
 use sonde_sys::clock::monotonic_ns;
@@ -126,10 +127,10 @@ impl Port {
 
 /// The wait for the peer, with those who were turned away.
 pub(crate) struct Admission<'a> {
-    serve: &'a Serve,
+    pub(crate) serve: &'a Serve,
     local: SocketAddr,
     pub(crate) since: Instant,
-    pub(crate) refused: u64,
+    refused: u64,
     last: String,
 }
 
@@ -151,18 +152,54 @@ impl<'a> Admission<'a> {
             .saturating_sub(self.since.elapsed())
     }
 
-    fn turn_away(&mut self, who: impl std::fmt::Display, why: impl std::fmt::Display) {
+    pub(crate) fn turn_away(&mut self, who: impl std::fmt::Display, why: impl std::fmt::Display) {
         self.refused += 1;
         self.last = format!(" (the last, {who}: {why})");
     }
 
-    /// Whether a start-up may come from there; a stranger is turned away.
-    fn expects(&mut self, from: SocketAddr) -> bool {
-        let is_expected = admission::is_expected(&self.serve.spec, &self.serve.token, from);
+    /// Whether a datagram may come from there; a stranger is turned away.
+    fn expects(&mut self, announced: &Announced, from: SocketAddr) -> bool {
+        let is_expected = announced.has(from);
         if !is_expected {
-            self.turn_away(from, "not from a port of this conversation");
+            self.turn_away(from, "not from an address and port of this conversation");
         }
         is_expected
+    }
+
+    /// Who was refused so far, those at the port itself among them.
+    pub(crate) fn refused_at(&mut self, acceptor: &mut impl Listener) -> u64 {
+        let away = acceptor.turned_away();
+        self.refused = self.refused.saturating_add(away.count);
+        if let Some(last) = away.last {
+            self.last = format!(" (the last, {last})");
+        }
+        self.refused
+    }
+
+    /// Waits for a connection of the visit of this number.
+    pub(crate) fn accept<L: Listener>(
+        &mut self,
+        acceptor: &mut L,
+        visit: usize,
+        stop: BorrowedFd<'_>,
+    ) -> Result<L::Stream> {
+        acceptor.expect(admission::expected(self.serve, visit));
+        self.next(acceptor, stop)
+    }
+
+    /// Waits for the next connection that is expected.
+    pub(crate) fn next<L: Listener>(
+        &mut self,
+        acceptor: &mut L,
+        stop: BorrowedFd<'_>,
+    ) -> Result<L::Stream> {
+        match acceptor.accept(Some(stop), self.left()) {
+            Ok(accepted) => accepted.ok_or(Error::Abandoned),
+            Err(error) => {
+                self.refused_at(acceptor);
+                Err(self.closed(error))
+            }
+        }
     }
 
     /// A time-out becomes the story of the wait.
@@ -215,10 +252,7 @@ impl<'a> Admission<'a> {
     ) -> Result<Vec<L::Stream>> {
         let mut channels = vec![first];
         while channels.len() < self.serve.spec.knobs.streams as usize {
-            let accepted = acceptor
-                .accept(Some(stop), self.left())
-                .map_err(|error| self.closed(error))?;
-            let mut channel = accepted.ok_or(Error::Abandoned)?;
+            let mut channel = self.next(acceptor, stop)?;
             match self.hello(&mut channel)? {
                 Some((other, _)) if other == visit => channels.push(channel),
                 Some(_) => {
@@ -247,29 +281,25 @@ fn stream<L: Listener>(
     let mut admission = Admission::new(serve, acceptor.local());
     let mut served = Served::default();
     loop {
+        let visit = served.sizes.len();
         if let Some(port) = &mut datagrams {
             answer_datagrams(port, &acceptor, &mut admission, stop)?;
         }
         // Reading the counters takes its time: of a start-up before anybody comes, else before the hello.
         let before = Watch::begin()?;
-        let accepted = acceptor
-            .accept(Some(stop), admission.left())
-            .map_err(|error| admission.closed(error))?;
-        let mut channel = accepted.ok_or(Error::Abandoned)?;
+        let mut channel = admission.accept(&mut acceptor, visit, stop)?;
         let cold = serve.spec.probe() == Probe::Startup;
         let watch = if cold {
             before
         } else {
+            acceptor.watch()?;
             Watch::begin_of(serve.spec.knobs.streams > 1)?
         };
-        if let Procedure::Startup(startup) = serve.spec.procedure {
-            if !admission.expects(channel.peer()) {
-                continue;
-            }
-            if let Err(error) = answer_cold(&mut channel, startup, serve) {
-                admission.turn_away(channel.peer(), error);
-                continue;
-            }
+        if let Procedure::Startup(startup) = serve.spec.procedure
+            && let Err(error) = answer_cold(&mut channel, startup, serve)
+        {
+            admission.turn_away(channel.peer(), error);
+            continue;
         }
         let Some((visit, size)) = admission.hello(&mut channel)? else {
             continue;
@@ -291,6 +321,7 @@ fn stream<L: Listener>(
             }
             Procedure::Stream { window_ns } if serve.spec.knobs.streams > 1 => {
                 let channels = admission.others(&mut acceptor, channel, visit, stop)?;
+                acceptor.watch()?;
                 let retransmits = streams::receive(
                     channels,
                     serve,
@@ -299,7 +330,7 @@ fn stream<L: Listener>(
                     &mut served.evidence,
                 )?;
                 watch.end(&mut served.interference, Some(retransmits))?;
-                served.refused = admission.refused;
+                served.refused = admission.refused_at(&mut acceptor);
                 served.sizes.push(one);
                 if visit.last {
                     return Ok(served);
@@ -315,7 +346,7 @@ fn stream<L: Listener>(
         let account = channel.account()?;
         let retransmits = account.map(|info| info.total_retrans.into());
         watch.end(&mut served.interference, retransmits)?;
-        served.refused = admission.refused;
+        served.refused = admission.refused_at(&mut acceptor);
         served.sizes.push(one);
         if visit.last {
             return Ok(served);
@@ -332,6 +363,7 @@ fn answer_datagrams(
     stop: BorrowedFd<'_>,
 ) -> Result<()> {
     let mut buffer = [0; circuit::BYTES];
+    let announced = admission::expected(admission.serve, 0);
     loop {
         let left = admission.left();
         let woken = readable(&[stop, acceptor.as_fd(), port.as_fd()], left);
@@ -344,7 +376,7 @@ fn answer_datagrams(
             return Ok(());
         }
         if let Some((circuit::BYTES, from)) = port.recv_from(&mut buffer, Some(stop), left)?
-            && admission.expects(from)
+            && admission.expects(&announced, from)
             && circuit::answer(&mut buffer, from.ip(), admission.serve)
         {
             port.send_to(&buffer, from)?;
@@ -454,7 +486,8 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
     let mut gone = None;
     let mut watch = Watch::begin()?;
     loop {
-        let hello = admission.hello_udp(&mut port, stop, gone, &mut cold)?;
+        let announced = admission::expected(serve, served.sizes.len());
+        let hello = admission.hello_udp(&mut port, stop, (&announced, gone), &mut cold)?;
         if serve.spec.probe() != Probe::Startup {
             // Here, so that the peer's first message does not wait for it.
             watch = Watch::begin()?;
@@ -496,12 +529,13 @@ struct Hello {
 }
 
 impl Admission<'_> {
-    /// Waits for our peer's hello; answers what comes before it, and `gone`, who has been here already.
+    /// Waits for our peer's hello, from where it is announced; answers what comes before it, and `gone`, who has been here
+    /// already.
     fn hello_udp(
         &mut self,
         port: &mut UdpPort,
         stop: BorrowedFd<'_>,
-        gone: Option<SocketAddr>,
+        (announced, gone): (&Announced, Option<SocketAddr>),
         cold: &mut SizeServed,
     ) -> Result<Hello> {
         let mut buffer = vec![0; UDP_MESSAGE_BYTES_MAX];
@@ -510,7 +544,7 @@ impl Admission<'_> {
                 .recv_from(&mut buffer, Some(stop), self.left())
                 .map_err(|error| self.closed(error))?;
             let (size, from) = came.ok_or(Error::Abandoned)?;
-            if self.serve.spec.probe() == Probe::Startup && !self.expects(from) {
+            if gone != Some(from) && !self.expects(announced, from) {
                 continue;
             }
             let bytes = &mut buffer[..size];

@@ -110,10 +110,7 @@ pub(crate) fn measure(measure: &Measure, procedure: Startup) -> Result<Measured>
     for visit in Visit::all(spec) {
         let size_bytes = spec.sizes_bytes[visit.size];
         let messages = Messages::new(measure, size_bytes as usize)?;
-        let options = Options {
-            source_port: admission::free_port(measure)?,
-            ..measure.options()
-        };
+        let options = admission::sent_from(measure)?;
         let mut cold = Cold {
             measure,
             options,

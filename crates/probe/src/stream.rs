@@ -239,7 +239,7 @@ pub(crate) fn measure(measure: &Measure, window_ns: u64) -> Result<Measured> {
             Path::Unix => stream.through::<Unix>(measure, visit)?,
             Path::Shm => stream.through::<Shm>(measure, visit)?,
             Path::Udp => {
-                let mut channel = Udp::connect(measure.peer, measure.options())?;
+                let mut channel = admission::connect_udp(measure, visit)?;
                 admission::hello_udp(&mut channel, measure, visit)?;
                 let sent = stream.udp(&mut channel)?;
                 admission::end_udp(&mut channel, sent.messages, spec)?;
@@ -268,7 +268,8 @@ pub(crate) struct Stream<'a> {
 
 impl Stream<'_> {
     fn through<C: ByteStream>(&mut self, measure: &Measure, visit: Visit) -> Result<Sent> {
-        let mut channel = C::connect(measure.peer, measure.options())?;
+        let number = admission::number(self.spec, visit);
+        let mut channel: C = admission::connect(measure, number, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         let sent = self.bytes(&mut channel)?;
         self.side.socket = channel.settings()?;
@@ -326,7 +327,7 @@ impl Stream<'_> {
     ) -> Result<Sent> {
         let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut messages = 0u64;
-        let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.rate_bps);
+        let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.sent_bps());
         loop {
             pace.wait(messages * self.size as u64);
             messages += send(channel, messages)?;

@@ -284,8 +284,10 @@ pub(crate) fn send(
     let spec = &measure.spec;
     let size = spec.sizes_bytes[visit.size] as usize;
     let mut channels = Vec::new();
-    for _ in 0..spec.knobs.streams {
-        let mut channel = Tcp::connect(measure.peer, measure.options())?;
+    let first = admission::number(spec, visit);
+    for stream in 0..spec.knobs.streams {
+        let number = first.saturating_add(stream);
+        let mut channel: Tcp = admission::connect(measure, number, measure.options())?;
         admission::hello_stream(&mut channel, measure, visit)?;
         channels.push(channel);
     }

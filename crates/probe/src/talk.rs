@@ -31,6 +31,9 @@ pub struct Serve {
     pub bind: IpAddr,
     /// What the peer must know.
     pub token: String,
+    /// The address that the peer sends from; null where only its ports are known.
+    #[serde(default)]
+    pub peer: Option<IpAddr>,
     /// An interface whose neighbours are forgotten before the port opens.
     pub flush_neighbour: Option<String>,
 }
@@ -96,6 +99,11 @@ pub enum Request {
     },
     /// Say what time it is.
     Clock {},
+    /// Say from which address this host sends to another one.
+    Source {
+        /// The other one's.
+        peer: IpAddr,
+    },
     /// Say what interfaces there are, and what they have counted.
     Interfaces {},
     /// Take part in a load: open a sink, and wait for [`Steer`].
@@ -149,6 +157,11 @@ pub enum Answer {
         /// On CLOCK_MONOTONIC.
         monotonic_ns: u64,
     },
+    /// From where this host sends.
+    Source {
+        /// Its own address.
+        address: IpAddr,
+    },
     /// The interfaces, and what they have counted.
     Interfaces(Interfaces),
     /// How far the load is; it goes on.
@@ -187,6 +200,7 @@ impl Answer {
             Self::Left { .. } => "the end of a pattern",
             Self::Facts { .. } => "its description",
             Self::Clock { .. } => "its clock",
+            Self::Source { .. } => "its address",
             Self::Interfaces(_) => "its interfaces",
             Self::Loading(_) | Self::Loaded(_) => "counts of a load",
             Self::Settings { .. } => "its settings",
@@ -294,6 +308,7 @@ mod tests {
             spec: Spec::new(Probe::Latency, Path::Tcp, Wait::Block),
             bind: "10.9.0.2".parse().unwrap(),
             token: "t".into(),
+            peer: None,
             flush_neighbour: None,
         });
         let mut json = serde_json::to_value(&request).unwrap();

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use sonde_channel::payload::Mismatch;
-use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Udp, Unix, payload};
+use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Unix, payload};
 use sonde_measure::{
     Buffers, Clock, EndedBy, Evidence, Interference, Knobs, Measurement, Path, Phase, Procedure,
     Quantity, Sampling, Step, Strayed,
@@ -27,6 +27,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
+use crate::pace::Hold;
 use crate::placed::placed;
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::timer::Timer;
@@ -124,6 +125,7 @@ pub(crate) struct Trips {
     timer: Timer,
     /// What became of the clock.
     strayed: Option<Stray>,
+    hold: Hold,
 }
 
 impl Trips {
@@ -161,6 +163,7 @@ impl Trips {
             sequence: 0,
             timer: Timer::choose(knobs.clock)?,
             strayed: None,
+            hold: Hold::new(knobs.pause_ns(size as u64)),
         })
     }
 
@@ -168,6 +171,7 @@ impl Trips {
     #[inline]
     fn one(&mut self, channel: &mut impl Carrier, timer: Timer) -> Result<Option<(u64, u64)>> {
         self.ping.number(self.sequence);
+        self.hold.wait();
         let begin = timer.now();
         let resent = channel.carry(&self.ping, &mut self.pong)?;
         let end = timer.now();
@@ -240,7 +244,8 @@ fn stream<C: ByteStream>(
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
     let spec = &measure.spec;
-    let mut channel = C::connect(measure.peer, measure.options())?;
+    let number = admission::number(spec, visit);
+    let mut channel: C = admission::connect(measure, number, measure.options())?;
     admission::hello_stream(&mut channel, measure, visit)?;
     channel.use_method()?;
     let size = spec.sizes_bytes[visit.size];
@@ -269,7 +274,7 @@ fn udp(
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
     let spec = &measure.spec;
-    let mut channel = Udp::connect(measure.peer, measure.options())?;
+    let mut channel = admission::connect_udp(measure, visit)?;
     admission::hello_udp(&mut channel, measure, visit)?;
     channel.set_resend_after(Duration::from_secs(1))?;
     let size = spec.sizes_bytes[visit.size];

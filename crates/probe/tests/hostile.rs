@@ -1,21 +1,22 @@
 //! Hostile peers of a running data port: whatever strangers do, the conversation of the peer that holds the token gives all its
 //! samples, and those who were turned away are counted.
 //!
-//! Each attack is made alone, so that what it changes is seen; then all at once.
+//! Each attack is made alone, so that what it changes is seen; then all at once; then by thousands while it measures
+//! (`SONDE_TESTS=long`: 10,000 at each port). The first kind of stranger has the peer's address and one of its ports; thousands come
+//! from where they may, and none of these is read or answered.
 
 use crate::agents;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::agents::{Agent, SOON, measure, samples, serve};
-use sonde_channel::CONTROL;
-use sonde_measure::Path;
-use sonde_measure::{Phase, Quantity};
-use sonde_measure::{Probe, Spec};
+use crate::agents::{Agent, SOON, measure, sampled, samples, serve};
+use sonde_channel::{CONTROL, Options, Tcp};
+use sonde_measure::{Path, Phase, Probe, Procedure, Quantity, Sampling, Spec, Wait};
 use sonde_probe::{Answer, Measured, Served};
 
 const SAMPLES: u64 = 300;
@@ -43,10 +44,35 @@ fn datagram(body: &[u8]) -> Vec<u8> {
     [CONTROL.as_slice(), body].concat()
 }
 
+/// Connects as one who has guessed a port of the conversation's first connection, so that he is heard.
 fn connect(peer: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(peer).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    stream
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let ports = sonde_probe::fuzz::ports("right", 0);
+    for _ in 0..ports.len() {
+        let next = NEXT.fetch_add(1, Ordering::Relaxed);
+        let options = Options {
+            source_port: ports[next % ports.len()],
+            ..Options::new(Wait::Block)
+        };
+        // Another test may have the port.
+        let Ok(tcp) = Tcp::connect(peer, options) else {
+            continue;
+        };
+        let stream = TcpStream::from(tcp.as_fd().try_clone_to_owned().unwrap());
+        stream.set_read_timeout(Some(SOON)).unwrap();
+        return stream;
+    }
+    panic!("all ports are taken");
+}
+
+/// The same by UDP.
+fn guessed() -> UdpSocket {
+    let ports = sonde_probe::fuzz::ports("right", 0);
+    let mut free = ports
+        .iter()
+        .rev()
+        .filter_map(|port| UdpSocket::bind(("127.0.0.1", *port)).ok());
+    free.next().expect("a port is free")
 }
 
 /// A stranger by TCP; what it returns is kept open while the peer measures.
@@ -220,8 +246,9 @@ fn strangers_by_udp_change_nothing() {
     let attacks = by_udp(&spec);
     for (what, bytes) in &attacks {
         let peer = serve(&mut server.link, &spec, "right");
-        let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+        let socket = guessed();
         socket.send_to(bytes, peer).unwrap();
+        drop(socket);
         let served = measured(&mut client, &mut server, &spec, peer, what);
         assert_eq!(served.refused, 1, "{what}");
     }
@@ -260,7 +287,9 @@ fn flood(
                 _ => {
                     let stranger = TcpStream::connect_timeout(&peer, Duration::from_millis(50));
                     if let Ok(mut stranger) = stranger {
-                        sent += u64::from(stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").is_ok());
+                        sent += 1;
+                        // It may be closed already.
+                        drop(stranger.write_all(b"GET / HTTP/1.1\r\n\r\n"));
                     }
                 }
             }
@@ -343,5 +372,184 @@ fn a_silent_stranger_before_a_cold_start_takes_none_of_its_time() {
     for stranger in &mut strangers {
         let said = stranger.read(&mut [0; 16]);
         assert!(!matches!(said, Ok(1..)), "{said:?}");
+    }
+}
+
+/// The most that an agent and its worker may take while thousands come.
+const MEMORY_BYTES: u64 = 16 << 20;
+/// Of strangers that stay.
+const KEPT: usize = 200;
+
+fn is_long() -> bool {
+    std::env::var_os("SONDE_TESTS").is_some_and(|tier| tier == "long")
+}
+
+/// The largest resident set of a process and of its children so far.
+fn memory_bytes(agent: u32) -> u64 {
+    let of = |pid: u32| -> Option<(u32, u64)> {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let number = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().trim_end_matches(" kB").parse().ok()
+        };
+        Some((number("PPid:")? as u32, number("VmHWM:")? << 10))
+    };
+    let all = std::fs::read_dir("/proc").unwrap();
+    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let family = pids.filter_map(|pid: u32| Some((pid, of(pid)?)));
+    let sizes = family.filter(|(pid, (parent, _))| *pid == agent || *parent == agent);
+    sizes.map(|(_, (_, bytes))| bytes).max().unwrap_or(0)
+}
+
+/// Connects and says something of all kinds, from two addresses of this machine: how many came. None is answered.
+fn thousands(peer: SocketAddr, count: u64, replayed: &[u8]) -> u64 {
+    let mut kept = std::collections::VecDeque::new();
+    for number in 0..count {
+        let from = if number % 2 == 0 {
+            "127.0.0.1"
+        } else {
+            "127.0.0.2"
+        };
+        let options = Options {
+            source: Some(from.parse().unwrap()),
+            ..Options::new(Wait::Block)
+        };
+        let tcp = Tcp::connect(peer, options).unwrap();
+        let mut stranger = TcpStream::from(tcp.as_fd().try_clone_to_owned().unwrap());
+        let words: &[u8] = match number % 4 {
+            0 => b"",
+            1 => b"GET / HTTP/1.1\r\n\r\n",
+            2 => &replayed[..replayed.len() / 2],
+            _ => replayed,
+        };
+        // It may be closed already.
+        drop(stranger.write_all(words));
+        kept.push_back(stranger);
+        if kept.len() > KEPT {
+            kept.pop_front().into_iter().for_each(is_unanswered);
+        }
+    }
+    kept.into_iter().for_each(is_unanswered);
+    count
+}
+
+fn is_unanswered(mut stranger: TcpStream) {
+    stranger.set_read_timeout(Some(SOON)).unwrap();
+    let said = stranger.read(&mut [0; 64]);
+    assert!(
+        !matches!(said, Ok(1..)),
+        "a stranger was answered: {said:?}"
+    );
+}
+
+/// The same by datagrams, a burst at a time, so that none is lost before it is read.
+fn thousands_by_udp(peer: SocketAddr, count: u64, spec: &Spec) -> u64 {
+    let attacks = by_udp(spec);
+    let sockets = ["127.0.0.1", "127.0.0.2"].map(|from| UdpSocket::bind((from, 0)).unwrap());
+    let mut sent = 0;
+    while sent < count {
+        for (_, bytes) in attacks.iter().filter(|(_, bytes)| bytes.len() < 2_000) {
+            // The kernel tells that the port is another's by now.
+            sent += u64::from(sockets[sent as usize % 2].send_to(bytes, peer).is_ok());
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    for socket in sockets {
+        socket.set_nonblocking(true).unwrap();
+        let answer = socket.recv_from(&mut [0; 64]);
+        assert!(answer.is_err(), "a stranger was answered: {answer:?}");
+    }
+    sent
+}
+
+/// For so long it is measured, so that all come meanwhile.
+fn lasting(mut spec: Spec, span: Duration) -> Spec {
+    let span_ns = span.as_nanos() as u64;
+    spec.timeout_ns = 8_000_000_000;
+    match &mut spec.procedure {
+        Procedure::Stream { window_ns } => *window_ns = span_ns,
+        _ => {
+            return sampled(spec, |sampling| {
+                *sampling = Sampling {
+                    precision_per_mille: None,
+                    budget_ns: span_ns,
+                    ..sampling.up_to(1_000_000)
+                };
+            });
+        }
+    }
+    spec
+}
+
+#[test]
+fn thousands_while_it_measures_are_closed_unread_and_all_counted() {
+    let (count, span) = match is_long() {
+        true => (10_000, Duration::from_secs(12)),
+        false => (1_000, Duration::from_secs(2)),
+    };
+    for probe in [Probe::Latency, Probe::Stream] {
+        let (mut client, mut server) = agents::agents();
+        let spec = lasting(Spec::new(probe, Path::Tcp, Wait::Block), span);
+        let replayed = framed(&hello(&"0".repeat(32), &spec));
+        let peer = serve(&mut server.link, &spec, "right");
+        let attack = std::thread::spawn(move || thousands(peer, count, &replayed));
+        measure(&mut client.link, &spec, peer, "right").unwrap();
+        let memory = memory_bytes(server.child.id());
+        let came = attack.join().expect("all came while it measured");
+        let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
+            panic!("no report");
+        };
+        assert_eq!(served.refused, came, "{probe:?}");
+        assert!(memory < MEMORY_BYTES, "{probe:?}: {memory} bytes");
+    }
+}
+
+#[test]
+fn thousands_before_a_cold_start_are_closed_unread_and_all_counted() {
+    let count = if is_long() { 10_000 } else { 1_000 };
+    let (mut client, mut server) = agents::agents();
+    let spec = Spec {
+        sizes_bytes: vec![8],
+        timeout_ns: 15_000_000_000,
+        ..Spec::new(Probe::Startup, Path::Tcp, Wait::Block)
+    };
+    let peer = serve(&mut server.link, &spec, "right");
+    let came = thousands(peer, count, &framed(&hello("wrong", &spec)));
+    let memory = memory_bytes(server.child.id());
+    let begin = Instant::now();
+    measure(&mut client.link, &spec, peer, "right").unwrap();
+    let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
+        panic!("no report after {:?}", begin.elapsed());
+    };
+    assert_eq!(served.refused, came);
+    assert!(memory < MEMORY_BYTES, "{memory} bytes");
+}
+
+#[test]
+fn thousands_of_datagrams_are_passed_over_unanswered() {
+    let count = if is_long() { 10_000 } else { 1_000 };
+    for probe in [Probe::Latency, Probe::Startup] {
+        let (mut client, mut server) = agents::agents();
+        let spec = Spec {
+            sizes_bytes: vec![64],
+            timeout_ns: 15_000_000_000,
+            ..Spec::new(probe, Path::Udp, Wait::Block)
+        };
+        let peer = serve(&mut server.link, &spec, "right");
+        // Before the peer comes; what comes while it measures the kernel itself keeps from the peer's socket.
+        let came = thousands_by_udp(peer, count, &spec);
+        let memory = memory_bytes(server.child.id());
+        measure(&mut client.link, &spec, peer, "right").unwrap();
+        let Answer::Served(served) = server.link.answer("its report", SOON).unwrap() else {
+            panic!("no report");
+        };
+        // What the kernel had no room for nobody has seen.
+        let counted = came * 9 / 10..=came;
+        assert!(
+            counted.contains(&served.refused),
+            "{probe:?}: {} of {came}",
+            served.refused
+        );
+        assert!(memory < MEMORY_BYTES, "{probe:?}: {memory} bytes");
     }
 }

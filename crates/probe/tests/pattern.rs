@@ -16,6 +16,7 @@ const MS: u64 = 1_000_000;
 
 fn join(agent: &mut Agent) -> SocketAddr {
     let request = Join {
+        peers: vec![HERE.into()],
         bind: HERE.into(),
         token: TOKEN.into(),
         knobs: Knobs::default(),

@@ -24,7 +24,7 @@
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Deserialize, Serialize};
 
-use sonde_measure::{Number, Quantity, ResultRow, Run};
+use sonde_measure::{Judged, Number, Quantity, ResultRow, Run};
 
 /// The name and version of the schema. A field is never removed or changed in meaning without a new number.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,18 +77,6 @@ pub struct DocumentFinding {
     pub figures: Option<String>,
     /// What to do.
     pub remedy: Option<String>,
-}
-
-/// What a judgement is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Judged {
-    /// All that was required, checked or compared holds.
-    Pass,
-    /// Something does not hold, or is missing.
-    Fail,
-    /// Something cannot be told.
-    Inconclusive,
 }
 
 /// A judgement, or why there is none.

@@ -44,13 +44,6 @@ pub struct Export<C> {
 #[error("cannot write the export: {0}; look at the space and the permissions where it goes")]
 pub struct ExportError(#[from] io::Error);
 
-impl ExportError {
-    /// Why it could not be written.
-    pub fn io(&self) -> &io::Error {
-        &self.0
-    }
-}
-
 /// Writes everything as JSON.
 ///
 /// # Errors
@@ -81,6 +74,20 @@ pub fn export_csv(run: &Run, mut to: impl Write) -> Result<(), ExportError> {
         writeln!(to, "{}", fields.join(","))?;
     }
     Ok(to.flush()?)
+}
+
+/// Rows as CSV, with these of their members as columns; what is not a plain value is its JSON.
+///
+/// # Errors
+/// A row that is no JSON.
+pub fn csv<T: Serialize>(columns: &[&str], rows: &[T]) -> Result<String, serde_json::Error> {
+    let mut lines = vec![columns.join(",")];
+    for row in rows {
+        let value = serde_json::to_value(row)?;
+        let fields = columns.iter().map(|name| text(&value[*name]));
+        lines.push(fields.collect::<Vec<_>>().join(","));
+    }
+    Ok(lines.join("\n") + "\n")
 }
 
 fn fields(row: &ResultRow) -> Result<Vec<String>, io::Error> {

@@ -12,7 +12,7 @@ pub mod fuzz;
 mod store;
 
 pub use document::{
-    Document, DocumentFinding, Judged, JudgedRequirement, JudgedRow, Judgement, SchemaName, schema,
+    Document, DocumentFinding, JudgedRequirement, JudgedRow, Judgement, SchemaName, schema,
 };
-pub use export::{Export, ExportError, ExportName, export_csv, export_json};
-pub use store::{LATEST, Store, StoreError};
+pub use export::{Export, ExportError, ExportName, csv, export_csv, export_json};
+pub use store::{LATEST, NAMED, RunName, Store, StoreError};

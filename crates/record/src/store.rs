@@ -7,12 +7,15 @@
 //!          A store of an older version is read as it is, and brought up to this one when it is opened for measuring.
 //! Source:  sqlite.org, Atomic Commit In SQLite; Write-Ahead Logging §1. Deviations: none.
 //! Units:   as of the types that are stored.
-//! Checked: tests/store.rs, tests/store_killed.rs (kill -9, two writers, full disks), tests/store_page.rs (docs/store.md).
+//! Checked: `tests/runs`: store.rs, killed.rs (kill -9, two writers, full disks), page.rs (docs/store.md); the tests of this module: a
+//!          store is whole or not there, whoever looks, and many make it at a time.
 
 pub(crate) mod blob;
 mod error;
 mod old;
 mod read;
+#[cfg(test)]
+mod tests;
 pub(crate) mod value;
 mod write;
 
@@ -25,7 +28,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use sonde_stats::Damaged;
 
 pub use error::StoreError;
-pub use read::LATEST;
+pub use read::{LATEST, NAMED, RunName};
 
 use error::WAIT_S;
 use sonde_measure::{
@@ -36,6 +39,8 @@ use write::{insert_cell, insert_event, insert_host, insert_network, insert_warni
 
 /// The name of the file in its folder.
 const FILE: &str = "sonde.db";
+/// A file is made where there is none.
+const CREATE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE);
 /// "sond": what tells a store from other programs' databases, and `file` what it is.
 const APPLICATION: i64 = 0x736f_6e64;
 /// The version of the tables.
@@ -84,29 +89,54 @@ impl Store {
             dir: dir.to_path_buf(),
             source,
         })?;
-        let create = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
-        let store = Self::connect(dir.join(FILE), create)?;
-        let opened = store.write("open", |transaction| {
-            if store.is_new()? {
-                transaction.execute_batch(SCHEMA)?;
-                transaction.pragma_update(None, "application_id", APPLICATION)?;
-            } else if store.identify()? < VERSION {
-                store.bring_up(transaction)?;
-            }
-            // Written although it is the same, so that a folder without room for a journal is found now.
-            Ok(transaction.pragma_update(None, "user_version", VERSION)?)
-        });
-        opened.inspect_err(|_| store.leave_nothing())?;
+        let path = dir.join(FILE);
+        if !path.try_exists().unwrap_or(true) {
+            Self::make(&path)?;
+        }
+        let store = Self::connect(&path, path.clone(), CREATE)?;
+        store.prepare()?;
         Ok(store)
     }
 
-    /// Removes the file where nothing could be written to it. Nobody else begins to meanwhile: it is locked.
-    fn leave_nothing(&self) {
-        let locked = self.connection.execute_batch("BEGIN EXCLUSIVE").is_ok();
-        if locked && fs::metadata(&self.path).is_ok_and(|about| about.len() == 0) {
-            // Who removed it meanwhile has done what was to be done.
-            drop(fs::remove_file(&self.path));
-        }
+    /// Makes an empty store whole under a name that nobody else has, then gives it its own: whoever opens that finds a whole store,
+    /// and one that could not be written leaves nothing that another may have opened.
+    fn make(path: &Path) -> Result<(), StoreError> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_ns = now.unwrap_or_default().subsec_nanos();
+        let fresh = path.with_extension(format!("db.{}-{now_ns}.new", std::process::id()));
+        // The messages name the store.
+        let made = Self::connect(&fresh, path.to_path_buf(), CREATE);
+        let made = made.and_then(|store| store.prepare());
+        let named = made.and_then(|()| {
+            let linked = fs::hard_link(&fresh, path);
+            let linked = linked.or_else(|error| match path.symlink_metadata() {
+                // Another process was faster, or the name is a link to somewhere.
+                Ok(_) => Ok(()),
+                // A file system without links.
+                Err(_) => fs::rename(&fresh, path).map_err(|_| error),
+            });
+            linked.map_err(|source| StoreError::Unreachable {
+                path: path.to_path_buf(),
+                source,
+            })
+        });
+        // It fails where there is none.
+        drop(fs::remove_file(&fresh));
+        named
+    }
+
+    /// Makes the tables where there are none, or brings them up.
+    fn prepare(&self) -> Result<(), StoreError> {
+        self.write("open", |transaction| {
+            if self.is_new()? {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.pragma_update(None, "application_id", APPLICATION)?;
+            } else if self.identify()? < VERSION {
+                self.bring_up(transaction)?;
+            }
+            // Written although it is the same, so that a folder without room for a journal is found now.
+            Ok(transaction.pragma_update(None, "user_version", VERSION)?)
+        })
     }
 
     /// Opens the store in the folder `dir` for reading: nothing is made, and a store on read-only media will do.
@@ -119,7 +149,7 @@ impl Store {
             return Err(StoreError::Absent { path });
         }
         // Not read-only: what a killed process left half done must be rolled back before anything can be read.
-        let store = Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let store = Self::connect(&path, path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         if store.is_new().map_err(|fault| store.error("read", fault))? {
             return Err(StoreError::Absent { path: store.path });
         }
@@ -134,8 +164,9 @@ impl Store {
         &self.path
     }
 
-    fn connect(path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
-        match fs::metadata(&path) {
+    /// Opens `file`, which messages call `path`.
+    fn connect(file: &Path, path: PathBuf, flags: OpenFlags) -> Result<Self, StoreError> {
+        match fs::metadata(file) {
             Ok(about) if about.is_dir() => {
                 let what = "it is a folder".into();
                 return Err(StoreError::Foreign { path, what });
@@ -146,7 +177,7 @@ impl Store {
             _ => {}
         }
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+        let opened = Connection::open_with_flags(file, flags).and_then(|connection| {
             connection.busy_timeout(Duration::from_secs(WAIT_S))?;
             connection.pragma_update(None, "synchronous", "FULL")?;
             connection.pragma_update(None, "foreign_keys", true)?;

@@ -6,23 +6,23 @@
 //!          threshold away from one. Nothing that differs without that is told as a difference (`~`). Where there are fewer
 //!          than six launches, or a change of the size asked for would be missed more often than once in ten, the number
 //!          of launches that are needed stands beside it. One cell in twenty differs by chance alone; no correction is made
-//!          for many cells.
+//!          for many cells. Where a cell is in one run only, the factors are named in which it differs from the nearest cell of the
+//!          other.
 //! Source:  Hoefler & Belli, SC'15, rule 5; Mann & Whitney 1947; Noether 1987.
 //! Units:   ratios; thousandths.
 //! Checked: `a_change_is_found`, `the_same_is_the_same`, `few_launches_ask_for_more`, `higher_is_better_for_rates`,
-//!          `cells_of_one_run_only_are_named`, `what_may_differ_does`.
+//!          `what_differs_is_named`, `what_may_differ_does`; the sentences of `text`.
+
+mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use comfy_table::{CellAlignment, Table, presets};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Factors, KnobValues, Line, Number, Quantity, Repetition, Run};
+use sonde_measure::{CellRecord, Factors, KnobValues, Number, Quantity, Repetition, Run};
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
-use crate::format::{counted, significant};
-use crate::table::quantity_name;
-use sonde_units::plain;
+pub use text::compare_table;
 
 /// What differs by chance at most.
 const SIGNIFICANCE: f64 = 0.05;
@@ -116,6 +116,20 @@ pub struct CompareRow {
     pub launches_wanted: Option<u64>,
 }
 
+/// A factor in which cells of the two runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    /// A name of the factors, or a knob.
+    pub factor: String,
+    /// What it is in the first run, of cells that only this has; empty where nothing is set.
+    pub a: Vec<String>,
+    /// What it is in the second run.
+    pub b: Vec<String>,
+    /// Whether the runs may differ in it (`--ignore`).
+    pub may_differ: bool,
+}
+
 /// Two runs, compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -124,6 +138,10 @@ pub struct Comparison {
     pub run_a: String,
     /// The second run.
     pub run_b: String,
+    /// What follows, in one sentence.
+    pub sentence: String,
+    /// The factors in which cells that one run alone has differ from those of the other, the most frequent first.
+    pub differences: Vec<Difference>,
     /// What both have, in the order of the first.
     pub rows: Vec<CompareRow>,
     /// Cells that only the first has a measurement of.
@@ -147,15 +165,15 @@ pub enum CompareError {
     },
     /// Two cells of one run are the same but for what may differ.
     #[error(
-        "cells {one} and {other} of run {run} differ only in what is to be ignored: ignore less"
+        "run {run} has {cell} several times, which differ only in what is to be ignored ({ignored}): ignore less"
     )]
     Ambiguous {
         /// The run.
         run: String,
-        /// A cell.
-        one: String,
-        /// Another.
-        other: String,
+        /// A cell in words.
+        cell: String,
+        /// In what it differs from the other.
+        ignored: String,
     },
 }
 
@@ -177,7 +195,7 @@ pub fn compare(a: &Run, b: &Run, limits: &Limits) -> Result<Comparison, CompareE
     check(limits, [a, b])?;
     let (of_a, of_b) = (keyed(a, limits)?, keyed(b, limits)?);
     let mut rows = Vec::new();
-    let mut only_a = Vec::new();
+    let mut only_a: Vec<String> = Vec::new();
     for cell in a.cells.iter().filter(|cell| is_result(cell)) {
         let known = of_b.get(&key(&cell.factors, limits));
         let medians_a = medians(a, cell);
@@ -189,20 +207,110 @@ pub fn compare(a: &Run, b: &Run, limits: &Limits) -> Result<Comparison, CompareE
         }
     }
     let in_b = b.cells.iter().filter(|cell| is_result(cell));
-    let only_b = in_b
+    let only_b: Vec<String> = in_b
         .filter(|cell| {
             let other = of_a.get(&key(&cell.factors, limits));
             other.is_none_or(|other| medians(a, other).is_empty()) && !medians(b, cell).is_empty()
         })
         .map(|cell| cell.id.clone())
         .collect();
+    let differences = differences([(a, &only_a), (b, &only_b)], limits);
+    let sentence = text::sentence(&rows, &differences, limits);
     Ok(Comparison {
         run_a: a.head.id.clone(),
         run_b: b.head.id.clone(),
+        sentence,
+        differences,
         rows,
         only_a,
         only_b,
     })
+}
+
+/// Of so many cells of each run the nearest of the other is looked for.
+const COMPARED: usize = 128;
+
+/// A factor of a cell, or a knob.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Member {
+    name: String,
+    value: String,
+}
+
+/// What is set of a cell.
+type Members = BTreeSet<Member>;
+
+/// The names of what is not the same of two cells.
+fn apart<'m>(one: &'m Members, other: &'m Members) -> BTreeSet<&'m str> {
+    let members = one.symmetric_difference(other);
+    members.map(|member| member.name.as_str()).collect()
+}
+
+fn value<'m>(of: &'m Members, name: &str) -> Option<&'m str> {
+    let mut members = of.iter();
+    let member = members.find(|member| member.name == name)?;
+    Some(&member.value)
+}
+
+/// The factors in which cells of one run differ from the nearest of the other.
+fn differences(sides: [(&Run, &[String]); 2], limits: &Limits) -> Vec<Difference> {
+    let members = |(run, only): (&Run, &[String])| -> Vec<Members> {
+        let is_only = |cell: &&CellRecord| only.contains(&cell.id);
+        let cells = run.cells.iter().filter(is_only).take(COMPARED);
+        cells.map(|cell| members(&cell.factors, limits)).collect()
+    };
+    let [of_a, of_b] = sides.map(members);
+    let mut found: BTreeMap<&str, (usize, [BTreeSet<&str>; 2])> = BTreeMap::new();
+    for one in &of_a {
+        let Some(nearest) = of_b.iter().min_by_key(|other| apart(one, other).len()) else {
+            continue;
+        };
+        for name in apart(one, nearest) {
+            let (count, values) = found.entry(name).or_default();
+            *count += 1;
+            values[0].extend(value(one, name));
+            values[1].extend(value(nearest, name));
+        }
+    }
+    let mut found: Vec<_> = found.into_iter().collect();
+    found.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    let is_knob = |name: &str| {
+        let mut cells = sides.iter().flat_map(|(run, _)| &run.cells);
+        cells.any(|cell| cell.factors.knobs.contains_key(name))
+    };
+    let difference = |(name, (_, values)): (&str, (usize, [BTreeSet<&str>; 2]))| {
+        let [a, b] = values.map(|values| values.into_iter().map(str::to_owned).collect());
+        Difference {
+            factor: name.into(),
+            a,
+            b,
+            may_differ: FACTORS.contains(&name) || is_knob(name),
+        }
+    };
+    found.into_iter().map(difference).collect()
+}
+
+/// Factors by their names, without those that may differ; what is not set is absent.
+fn members(factors: &Factors, limits: &Limits) -> Members {
+    let value = serde_json::to_value(factors).unwrap_or_default();
+    let own = value.as_object().into_iter().flatten();
+    let own = own.filter(|(name, value)| *name != "knobs" && !value.is_null());
+    let own = own.map(|(name, value)| {
+        let text = match (value.as_str(), value.as_array()) {
+            (Some(text), _) => text.to_owned(),
+            (_, Some(all)) => {
+                let all = all.iter().filter_map(|one| one.as_str());
+                all.collect::<Vec<_>>().join(" ")
+            }
+            _ => value.to_string(),
+        };
+        (name.clone(), text)
+    });
+    let knobs = factors.knobs.iter();
+    let knobs = knobs.map(|(name, value)| (name.clone(), value.clone()));
+    let all = own.chain(knobs).map(|(name, value)| Member { name, value });
+    all.filter(|member| !limits.ignore.contains(&member.name))
+        .collect()
 }
 
 fn is_result(cell: &CellRecord) -> bool {
@@ -245,10 +353,16 @@ fn keyed<'r>(
     let mut all: BTreeMap<String, &CellRecord> = BTreeMap::new();
     for cell in run.cells.iter().filter(|cell| is_result(cell)) {
         if let Some(other) = all.insert(key(&cell.factors, limits), cell) {
+            let free = Limits::default();
+            let [one, other] = [other, cell].map(|cell| members(&cell.factors, &free));
+            let apart = limits
+                .ignore
+                .iter()
+                .filter(|name| value(&one, name) != value(&other, name));
             return Err(CompareError::Ambiguous {
                 run: run.head.id.clone(),
-                one: other.id.clone(),
-                other: cell.id.clone(),
+                cell: text::named(&cell.factors),
+                ignored: apart.cloned().collect::<Vec<_>>().join(", "),
             });
         }
     }
@@ -329,116 +443,11 @@ fn higher_is_better(quantity: Quantity) -> bool {
     )
 }
 
-impl CompareRow {
-    /// What its first cell is of, with the flow and stage of a pattern.
-    fn line(&self) -> Line {
-        Line {
-            network: self.network.clone(),
-            path: self.path.clone(),
-            method: self.method.clone(),
-            wait: self.wait.clone(),
-            load: self.load.clone(),
-            knobs: self.knobs.clone(),
-        }
-    }
-}
-
 impl Comparison {
     /// Whether any cell became worse.
     pub fn is_worse(&self) -> bool {
         self.rows.iter().any(|row| row.change == Change::Worse)
     }
-}
-
-/// The comparison for a terminal.
-pub fn compare_table(comparison: &Comparison) -> String {
-    let heads = [
-        "network",
-        "probe",
-        "path",
-        "load",
-        "size\nB",
-        "quantity",
-        "A",
-        "B",
-        "B / A",
-        "95 % interval",
-        "p",
-        "change",
-    ];
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(heads);
-    for row in &comparison.rows {
-        table.add_row(line(row));
-    }
-    for column in [4, 6, 7, 8, 9, 10] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let count = comparison.rows.len();
-    let differ = comparison
-        .rows
-        .iter()
-        .filter(|row| matches!(row.change, Change::Better | Change::Worse));
-    let mut text = format!(
-        "A: {}, B: {}\n{table}\n{} in both runs; significant changes: {} ({} expected by chance). ~: no significant change, or one below \
-         the threshold.",
-        plain(&comparison.run_a),
-        plain(&comparison.run_b),
-        counted(count as u64, "cell"),
-        differ.count(),
-        significant(SIGNIFICANCE * count as f64, 2),
-    );
-    for (name, only) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
-        if !only.is_empty() {
-            text += &format!(
-                "\nOnly in {name}, {}: {}.",
-                counted(only.len() as u64, "cell"),
-                plain(&only.join(", "))
-            );
-        }
-    }
-    text
-}
-
-fn line(row: &CompareRow) -> Vec<String> {
-    let ratio = |number: Option<Number>| number.map_or("-".into(), |one| format!("{:.3}", one.0));
-    let interval = match (row.ratio_low, row.ratio_high) {
-        (Some(low), Some(high)) => format!("{:.3} – {:.3}", low.0, high.0),
-        _ => "-".into(),
-    };
-    let more = row.launches_wanted.map(|wanted| {
-        let more = wanted - row.launches_a.min(row.launches_b).min(wanted);
-        format!("; needs {}", counted(more, "more repetition"))
-    });
-    let word = match row.change {
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::Same => "~",
-        Change::Unsure => "too few repetitions",
-    };
-    let mode = row.mode.as_deref().map(|mode| format!(" {mode}"));
-    vec![
-        plain(&row.network),
-        format!("{}{}", plain(&row.probe), plain(&mode.unwrap_or_default())),
-        plain(&row.line().by()),
-        plain(row.load.as_deref().unwrap_or("-")),
-        match row.size_bytes {
-            // What has no message of a size, as a kernel.
-            0 => "-".into(),
-            size => size.to_string(),
-        },
-        quantity_name(row.quantity),
-        significant(row.p50_a.0, 4),
-        significant(row.p50_b.0, 4),
-        ratio(row.ratio),
-        interval,
-        significant(row.p.0, 2),
-        format!("{word}{}", more.unwrap_or_default()),
-    ]
 }
 
 #[cfg(test)]
@@ -447,7 +456,7 @@ mod tests {
     use crate::testing::{Runs, net};
 
     /// A run with one latency cell on `network`, whose launches have these medians.
-    fn run(id: &str, network: &str, medians: &[u64]) -> Run {
+    pub(super) fn run(id: &str, network: &str, medians: &[u64]) -> Run {
         let mut run = Runs::new()
             .network(net(network))
             .latency(network, "tcp", 1, 20_000)
@@ -470,9 +479,9 @@ mod tests {
         run
     }
 
-    const STEADY: [u64; 8] = [1_000, 1_004, 998, 1_001, 996, 1_003, 1_000, 999];
+    pub(super) const STEADY: [u64; 8] = [1_000, 1_004, 998, 1_001, 996, 1_003, 1_000, 999];
 
-    fn times(per_mille: u64) -> Vec<u64> {
+    pub(super) fn times(per_mille: u64) -> Vec<u64> {
         STEADY.iter().map(|ns| ns * per_mille / 1_000).collect()
     }
 
@@ -516,17 +525,6 @@ mod tests {
             row.change == Change::Same && row.launches_wanted.unwrap() > 50,
             "{row:?}"
         );
-        let table = compare_table(&Comparison {
-            run_a: "a".into(),
-            run_b: "b".into(),
-            rows: vec![row],
-            only_a: vec!["x".into()],
-            only_b: Vec::new(),
-        });
-        assert!(
-            table.contains("~; needs ") && table.contains("Only in A, 1 cell: x"),
-            "{table}"
-        );
     }
 
     #[test]
@@ -543,12 +541,44 @@ mod tests {
     }
 
     #[test]
-    fn cells_of_one_run_only_are_named() {
-        let (a, b) = (run("a", "wire", &STEADY), run("b", "wan", &STEADY));
+    fn what_differs_is_named() {
+        let (a, mut b) = (run("a", "wire", &STEADY), run("b", "wan", &STEADY));
         let found = compare(&a, &b, &Limits::default()).unwrap();
         assert!(found.rows.is_empty() && !found.is_worse());
         assert_eq!(found.only_a, [a.cells[0].id.clone()]);
         assert_eq!(found.only_b, [b.cells[0].id.clone()]);
+        let network = Difference {
+            factor: "network".into(),
+            a: vec!["wire".into()],
+            b: vec!["wan".into()],
+            may_differ: true,
+        };
+        assert_eq!(found.differences, std::slice::from_ref(&network));
+        let free = ["network".to_owned()].into();
+        let limits = Limits {
+            ignore: free,
+            ..Limits::default()
+        };
+        assert_eq!(compare(&a, &b, &limits).unwrap().differences, []);
+        b.cells[0].factors.size_bytes = 64;
+        b.cells[0]
+            .factors
+            .knobs
+            .insert("sndbuf".into(), "64KiB".into());
+        let found = compare(&a, &b, &Limits::default()).unwrap();
+        let named: Vec<_> = found
+            .differences
+            .iter()
+            .map(|one| (&*one.factor, one.may_differ))
+            .collect();
+        assert_eq!(
+            named,
+            [("network", true), ("size_bytes", false), ("sndbuf", true)]
+        );
+        assert_eq!(
+            (found.differences[2].a.len(), &*found.differences[2].b[0]),
+            (0, "64KiB")
+        );
     }
 
     #[test]

@@ -155,7 +155,7 @@ const fn rule(ids: &'static [&'static str], find: Find) -> Rule {
 /// All rules, in the order in which they are told.
 pub(crate) const RULES: &[Rule] = &[
     rule(matrix::VERDICTS, Find::Matrix(matrix::verdict)),
-    rule(&["host-odd"], Find::Matrix(matrix::odd_hosts)),
+    rule(&[matrix::ODD], Find::Matrix(matrix::odd_hosts)),
     rule(&["lateness"], Find::Load(fidelity::untrue)),
     rule(&["load-reached", "load-missed"], Find::Run(load::reached)),
     rule(&["queueing-apart"], Find::Run(load::apart)),

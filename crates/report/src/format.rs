@@ -111,6 +111,16 @@ pub fn figure(quantity: Quantity, value: f64) -> String {
     }
 }
 
+/// How long something took, as `40 s`, `3 min 12 s` or `2 h 5 min`.
+pub fn lasted(ns: u64) -> String {
+    match ns / 1_000_000_000 {
+        s @ ..60 => format!("{s} s"),
+        s @ ..600 => format!("{} min {} s", s / 60, s % 60),
+        s @ ..7_200 => format!("{} min", s / 60),
+        s => format!("{} h {} min", s / 3_600, s / 60 % 60),
+    }
+}
+
 /// How many there are, as in `1 repetition` and `3 repetitions`.
 pub fn counted(number: u64, one: &str) -> String {
     match number {

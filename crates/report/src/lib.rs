@@ -32,10 +32,12 @@ mod view;
 mod words;
 
 pub use anatomy::AnatomyRow;
-pub use compare::{Change, CompareError, CompareRow, Comparison, Limits, compare, compare_table};
+pub use compare::{
+    Change, CompareError, CompareRow, Comparison, Difference, Limits, compare, compare_table,
+};
 pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
-pub use format::{bytes, counted, figure, rate, share, significant, time, utc};
+pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};
 pub use index::has_own_tables;
 pub use kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
@@ -47,13 +49,13 @@ pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use screen::{
     AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss, LossFigure, Next,
-    OneWay, Place, Scope, Trust, TrustLevel, findings_by_rule,
+    OneWay, Place, Scope, Tally, Trust, TrustLevel, findings_by_rule,
 };
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, checks_table, findings_text, flows_table, kernel_table, library_table,
-    messages_table, placements_table, queueing_table, rows_table, summary_table, sweep_table,
-    wrapped,
+    Sheet, anatomy_table, checks_table, findings_text, flows_table, kernel_table, library_table,
+    messages_table, placements_table, queueing_table, rows_table, sheet, summary_table,
+    sweep_table, wrapped,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

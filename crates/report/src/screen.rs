@@ -3,13 +3,15 @@
 //! Model:   an [`Assessment`] holds the facts, worked out of a run and of the typed figures of its findings; [`Assessment::text`]
 //!          lays them out in at most [`LINES`] lines of [`COLUMNS`] columns. Losses of one kind are one entry, with the networks
 //!          where they are and their range; entries are ranked by [`Lost::rank`], networks by the largest loss on each. The loopback
-//!          beside networks is a floor: it comes last, and what it loses is not counted.
+//!          beside networks is a floor: it comes last, and what it loses is not counted. The verdict on all pairs of hosts, where they
+//!          were measured, stands above the networks; its cells are none of the figures that are trusted or not.
 //! Units:   as in the records; on the screen µs, bits a second (decimal) and per cent.
 //! Checked: the tests below; `tests/screen.rs` of the command, on every frozen run.
 
 mod groups;
 mod networks;
 mod next;
+mod tally;
 mod text;
 mod trust;
 
@@ -20,17 +22,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Number, Quantity, Run, Testbed};
+use sonde_measure::{Number, Quantity, Repetition, Run, Testbed};
 
 use crate::finding::{Finding, findings};
 use crate::index::{Index, PATTERN};
 use crate::lost::{Lost, LostAt};
+use crate::matrix::{AllPairs, is_of_matrix};
 
 pub(crate) use networks::name as path_name;
 
 pub use groups::findings_by_rule;
 pub use networks::{AssessedNetwork, AssessedPath, OneWay};
 pub use next::Next;
+pub use tally::Tally;
 pub use text::{COLUMNS, LINES, Place};
 pub use trust::{Figures, Trust, TrustLevel};
 
@@ -42,6 +46,8 @@ pub struct Assessment {
     pub scope: Scope,
     /// How far the figures can be trusted.
     pub trust: Trust,
+    /// Which host, link or direction stands out; null where not all pairs were measured.
+    pub all_pairs: Option<AllPairs>,
     /// The message whose one-way times stand in `networks`; null where no message was measured.
     pub message_bytes: Option<u64>,
     /// The paths whose one-way times stand in `networks`, at most two.
@@ -72,6 +78,8 @@ pub struct Scope {
     pub networks: u64,
     /// Ordered pairs of hosts between which something was measured.
     pub pairs: u64,
+    /// The same without the matrix of all pairs.
+    pub pairs_beside: u64,
     /// Ordered pairs that there are.
     pub pairs_all: u64,
     /// When it began.
@@ -109,13 +117,15 @@ pub struct LossFigure {
 }
 
 impl Assessment {
-    /// Whether a run is of the main job: at least two of start-up, latency and streams on one network, none of them in a sweep or pattern.
+    /// Whether a run is of the main job: at least two of start-up, latency and streams on one network, none of them in a sweep, and no
+    /// pattern but all pairs.
     pub fn is_of(run: &Run) -> bool {
         let mut kinds: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for cell in &run.cells {
             let factors = &cell.factors;
             let is_stream = factors.mode.as_deref() == Some("stream");
             match factors.probe.as_str() {
+                PATTERN if is_of_matrix(factors) => {}
                 PATTERN => return false,
                 "throughput" if !is_stream => {}
                 probe @ ("startup" | "latency" | "throughput") => {
@@ -148,9 +158,11 @@ impl Assessment {
             (one.is_floor.cmp(&other.is_floor)).then(place(other).total_cmp(&place(one)))
         });
         let next = next::all(&index, &scope, &trust, &lost);
+        let all_pairs = AllPairs::of_index(&index, &findings);
         Self {
             scope,
             trust,
+            all_pairs,
             message_bytes,
             paths,
             kernel,
@@ -196,19 +208,28 @@ impl Scope {
             }
         }
         let is_host = |name: &String| hosts.contains(name);
-        let pairs: BTreeSet<(&str, &str)> = run
-            .launches
-            .iter()
-            .filter(|launch| is_host(&launch.src) && is_host(&launch.dst))
-            .filter(|launch| launch.repetitions().any(|one| one.succeeded()))
-            .map(|launch| (launch.src.as_str(), launch.dst.as_str()))
-            .collect();
+        let matrix = run.cells.iter().filter(|cell| is_of_matrix(&cell.factors));
+        let matrix: BTreeSet<&str> = matrix.map(|cell| cell.id.as_str()).collect();
+        let measured = |is_beside: bool| -> BTreeSet<(&str, &str)> {
+            let is_counted = |cell: &str| !(is_beside && matrix.contains(cell));
+            let launches = run.launches.iter();
+            launches
+                .filter(|launch| is_host(&launch.src) && is_host(&launch.dst))
+                .filter(|launch| {
+                    let mut made = launch.repetitions().filter(Repetition::succeeded);
+                    made.any(|one| is_counted(&one.result.cell))
+                })
+                .map(|launch| (launch.src.as_str(), launch.dst.as_str()))
+                .collect()
+        };
+        let (pairs, beside) = (measured(false).len(), measured(true).len());
         let head = &run.head;
         Self {
             run: head.id.clone(),
             testbed: first.map(|cell| cell.factors.testbed),
             networks: names.len() as u64,
-            pairs: pairs.len() as u64,
+            pairs: pairs as u64,
+            pairs_beside: beside as u64,
             pairs_all: (hosts.len() * hosts.len().saturating_sub(1)) as u64,
             hosts,
             began_unix_ns: head.began_unix_ns,

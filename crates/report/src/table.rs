@@ -1,7 +1,6 @@
 //! What the terminal shows: a line a network, path and load, every row, and the findings.
 //!
-//! Model:   numbers stand right-aligned below a head with their unit; what was not measured is a dash. A table wider than the
-//!          terminal is given in two, each with the same first columns. No colours: it reads the same in a file.
+//! Model:   numbers stand right-aligned below a head with their unit; what was not measured is a dash. All are laid out by [`Sheet`].
 //! Units:   µs, Mb/s (decimal), bytes, ns a byte, per cent.
 //! Checked: `the_summary_reads_without_a_plot`, `a_narrow_terminal_has_two_tables`, `rows_name_what_differs`,
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
@@ -13,11 +12,11 @@ mod library;
 mod messages;
 mod placements;
 mod places;
+mod sheet;
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use sonde_measure::{KnobValues, Line, Number, Phase, Quantity, ResultRow, Run, Status, Step};
 
 use crate::anatomy::AnatomyRow;
@@ -36,6 +35,7 @@ pub use kernels::kernel_table;
 pub use library::library_table;
 pub use messages::messages_table;
 pub use placements::placements_table;
+pub use sheet::{Sheet, sheet};
 
 const DASH: &str = "-";
 
@@ -45,94 +45,6 @@ pub(crate) fn quantity_name(quantity: Quantity) -> String {
         .ok()
         .and_then(|value| value.as_str().map(Into::into))
         .unwrap_or_default()
-}
-
-/// A table in the making: its first columns name a line, the others are figures of it.
-struct Sheet {
-    heads: Vec<String>,
-    lines: Vec<Vec<String>>,
-    /// How many columns name a line.
-    keys: usize,
-    /// How many of the next columns stand in the first table where one is too wide.
-    first: usize,
-    /// How many columns are text.
-    words: usize,
-}
-
-impl Sheet {
-    /// One table, or two where the terminal is too narrow for one.
-    fn text(&self, width: usize) -> String {
-        let all = self.heads.len();
-        let whole = self.part(0..all);
-        let cut = self.keys + self.first;
-        if widest(&whole) <= width || cut >= all {
-            return whole;
-        }
-        format!("{}\n\n{}", self.part(self.keys..cut), self.part(cut..all))
-    }
-
-    /// Takes a column of text out of those that name a line.
-    fn leave_out(&mut self, column: usize) {
-        self.heads.remove(column);
-        for line in &mut self.lines {
-            line.remove(column);
-        }
-        self.keys -= usize::from(column < self.keys);
-        self.words -= usize::from(column < self.words);
-    }
-
-    /// Takes out the columns that are marked; the last ones come first.
-    fn leave_out_marked<const N: usize>(&mut self, columns: [(usize, bool); N]) {
-        for (column, _) in columns.into_iter().filter(|(_, marked)| *marked) {
-            self.leave_out(column);
-        }
-    }
-
-    /// Leaves out the last columns.
-    fn cut(&mut self, columns: usize) {
-        let left = self.heads.len() - columns;
-        self.heads.truncate(left);
-        self.lines.iter_mut().for_each(|line| line.truncate(left));
-    }
-
-    /// The columns that name a line, and those of `range`.
-    fn part(&self, range: std::ops::Range<usize>) -> String {
-        let columns: Vec<usize> = (0..self.keys)
-            .chain(range.filter(|column| *column >= self.keys))
-            .collect();
-        let pick = |cells: &[String]| -> Vec<String> {
-            columns
-                .iter()
-                .map(|column| cells[*column].clone())
-                .collect()
-        };
-        let mut table = Table::new();
-        table
-            .load_preset(presets::NOTHING)
-            .set_style(TableComponent::HeaderLines, '─')
-            .set_style(TableComponent::MiddleHeaderIntersections, '─')
-            .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(pick(&self.heads));
-        for line in &self.lines {
-            table.add_row(pick(line));
-        }
-        let places = table.column_iter_mut().zip(&columns);
-        for (column, place) in places {
-            column.set_padding((0, 1));
-            if *place >= self.words {
-                column.set_cell_alignment(CellAlignment::Right);
-            }
-        }
-        let lines: Vec<String> = table.lines().map(|line| line.trim_end().into()).collect();
-        lines.join("\n")
-    }
-}
-
-fn widest(text: &str) -> usize {
-    text.lines()
-        .map(|line| line.chars().count())
-        .max()
-        .unwrap_or(0)
 }
 
 /// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
@@ -148,6 +60,7 @@ pub fn summary_table(run: &Run, width: usize) -> String {
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
+        loose: false,
     };
     // The load is a column only where there is any, method, settings and wait where there are several.
     sheet.leave_out_marked([(LOAD, all.iter().all(Line::is_idle))]);
@@ -371,6 +284,7 @@ pub fn anatomy_table(run: &Run, width: usize) -> Option<String> {
         keys: 7,
         first: 3,
         words: 6,
+        loose: false,
     };
     sheet.leave_out_marked(alike(&keys));
     let legend = "Where a message's time goes, by the kernel's time stamps: the mean of the middle half of each repetition's messages, \
@@ -468,6 +382,7 @@ pub fn sweep_table(run: &Run, width: usize) -> Option<String> {
             keys: 3,
             first,
             words: 3,
+            loose: false,
         };
         sheet.first = sheet.first.min(sheet.heads.len() - sheet.keys);
         sheet.text(width)
@@ -531,6 +446,7 @@ pub fn queueing_table(run: &Run, width: usize) -> Option<String> {
         keys: 7,
         first: 3,
         words: 6,
+        loose: false,
     };
     sheet.leave_out_marked(alike(&keys));
     let legend = "One-way latency (RTT/2), warm; waits: loaded less idle, with its 95 % interval; model: the same on the virtual clock, \
@@ -588,6 +504,7 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
             let _ = write!(text, "{gap}{name} {value}"); // Writing to a String cannot fail.
         }
     }
+    text = wrapped(&text, width, "");
     let mut heads: Vec<String> = differ.iter().map(|(name, _)| (*name).into()).collect();
     heads.extend(FIGURES.map(Into::into));
     let lines = rows.iter().map(|row| {
@@ -600,6 +517,7 @@ pub fn rows_table(rows: &[ResultRow], width: usize) -> String {
         keys: differ.len() + 3,
         first: 3,
         words: differ.len() + 2,
+        loose: false,
     };
     let _ = write!(text, "\n{}", sheet.text(width));
     for reason in reasons(rows) {

@@ -179,8 +179,9 @@ fn each_is_compared_with_itself() {
         let comparison = compare(&a, &b, &crate::Limits::default()).unwrap();
         assert_eq!((comparison.only_a.len(), comparison.only_b.len()), (0, 0));
         let word = word.split('=').next().unwrap_or(word);
-        let text = compare_table(&comparison);
-        let (with, without) = parted(&text, "tcp", word);
+        let text = compare_table(&comparison, [&a, &b], 200);
+        let table = text.split("\n\n").nth(1).unwrap();
+        let (with, without) = parted(table, "tcp", word);
         assert_eq!(with.len(), without.len(), "{text}");
         assert!(!with.is_empty(), "{text}");
     }

@@ -5,6 +5,7 @@
 //!          difference whose interval holds zero is told to be not distinguishable; its number, with its sign, is among the figures.
 //! Checked: the tests of the rules, which compare whole sentences; `cargo xtask tidy` for sentences elsewhere.
 
+pub(crate) mod all_pairs;
 pub(crate) mod cause;
 pub(crate) mod ceiling;
 pub(crate) mod cold;
@@ -18,6 +19,7 @@ pub(crate) mod kernels;
 pub(crate) mod layer_cost;
 pub(crate) mod library_rate;
 pub(crate) mod load;
+pub(crate) mod looked;
 pub(crate) mod loss;
 pub(crate) mod lost;
 pub(crate) mod matrix;

@@ -3,10 +3,9 @@
 //! Model:   a plan as `assess` takes it, with all pairs before its other probes; a tail that is required has samples enough. It is
 //!          accepted where every requirement is met and no host stands out. The screen has at most 24 lines of 80 columns: the
 //!          verdict, all pairs, each requirement, what would have been detected, how far the figures can be trusted.
+//!          `sonde report show` prints it again, from what is kept.
 //! Checked: `all_pairs_come_first`, `a_screen_has_24_lines`; `tests/lab_accept.rs`.
 
-use crate::allocation;
-use crate::any_path::AnyPath;
 use crate::campaign::{End, Silent};
 use crate::document::{self, Command, Document};
 use crate::events::Event;
@@ -14,15 +13,15 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::Block;
 use crate::measure;
-use crate::pattern::AllPairs;
-use crate::plan::{FlowsPlan, Kind, Plan, ProbeKind, ProbePlan};
-use crate::require::{self, Judgements, Statistic, word};
+use crate::output::{self, Print, say};
+use crate::plan::{Plan, ProbeKind};
+use crate::require::{self, Judgements, Statistic};
 use crate::source::{Searches, Seen, Source};
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::{Quantity, Run};
-use sonde_record::Judged;
-use sonde_report::{Assessment, COLUMNS, LINES, Place, Scope, Trust, TrustLevel, matrix, rate};
+use sonde_measure::{Judged as State, Quantity, Run, RunState};
+use sonde_report::matrix::AllPairs;
+use sonde_report::{Assessment, COLUMNS, LINES, Place, Scope, Trust, rate};
 use sonde_sys::tell;
 use sonde_units::{Span, plain};
 use std::ops::ControlFlow;
@@ -48,38 +47,7 @@ impl Plan {
                 probe.budget = probe.budget.map(|budget| budget.max(TAIL_BUDGET));
             }
         }
-        let has_matrix = self.probes.iter().any(|probe| {
-            let flows = probe.flows.as_ref();
-            flows.is_some_and(|flows| flows.pattern == matrix::ALL_PAIRS)
-        });
-        if has_matrix || self.hosts().is_some_and(|hosts| hosts < 3) {
-            return self;
-        }
-        let mut all_pairs = ProbePlan::new(ProbeKind::Pattern, &[AnyPath::TCP], &[]);
-        all_pairs.flows = Some(FlowsPlan {
-            pattern: matrix::ALL_PAIRS.into(),
-            what: Vec::new(),
-            size: None,
-            senders: None,
-            window: None,
-            lead: None,
-            gap: Span::millis(1),
-            quick: quick && !has_tails,
-        });
-        self.probes.insert(0, all_pairs);
-        self.filled()
-    }
-
-    /// How many hosts there are, where that is known before they are up.
-    fn hosts(&self) -> Option<usize> {
-        match self.testbed.kind {
-            Kind::Local => Some(1),
-            Kind::Lab => Some(self.testbed.hosts.into()),
-            Kind::Hosts => self.testbed.targets().ok().map(|targets| targets.len()),
-            Kind::Listen => self.testbed.count(),
-            Kind::Slurm => allocation::nodes(),
-            Kind::Mpirun => None,
-        }
+        self.with_all_pairs(quick && !has_tails)
     }
 }
 
@@ -111,7 +79,7 @@ pub struct Task {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Acceptance {
     /// `pass`, `fail` or `inconclusive`.
-    pub state: Judged,
+    pub state: State,
     /// The hosts, pairs and the time that it took.
     pub scope: Scope,
     /// The network.
@@ -152,21 +120,9 @@ impl Task {
             ControlFlow::Continue(measured) => measured,
         };
         let run = &measured.run;
-        let judgements = Judgements::of(&self.measurement.plan, run);
-        let mut outcome = Outcome::of(run, self.measurement.strict);
-        outcome.is_measured &= self.measurement.all_skipped(run).is_none();
-        let missing = outcome.failed.clone();
-        let all_pairs = AllPairs::of(run);
-        if let Some(all_pairs) = &all_pairs {
-            all_pairs.judge(&mut outcome);
-        }
-        outcome.require(&judgements);
-        if judgements.all.is_empty() {
-            outcome
-                .inconclusive
-                .push("nothing is required of this run".into());
-        }
-        let acceptance = Acceptance::of(run, &outcome, all_pairs);
+        let ended = Outcome::of(run, self.measurement.strict);
+        let judged = Judged::of(&self.measurement.plan, run, ended);
+        let outcome = judged.outcome.clone();
         let page = self.measurement.out.join(format!("{}.html", run.head.id));
         let mut place = crate::report::place(&run.head.id, &self.measurement.out);
         if let Err(why) = measure::write_report(run, &page) {
@@ -181,9 +137,11 @@ impl Task {
             for text in reasons() {
                 Event::Warning { text }.say()?;
             }
-        } else if self.measurement.json {
-            let verdict = outcome.judgement_with(&judgements);
-            let acceptance = Box::new(acceptance);
+        } else if self.measurement.print == Print::Csv {
+            output::rows(run)?;
+        } else if self.measurement.print == Print::Json {
+            let verdict = outcome.judgement_with(&judged.judgements);
+            let acceptance = Box::new(judged.acceptance);
             let command = Command::Accept(Accepted { acceptance });
             document::print(&Document {
                 warnings: run.warnings.clone(),
@@ -191,48 +149,80 @@ impl Task {
             })?;
         } else {
             let code = outcome.clone().code();
-            println!("{}", acceptance.text(&judgements, &missing, &place, code));
+            say!("{}", judged.text(&place, Some(code)));
         }
         self.measurement.say_kept(&measured)?;
         self.measurement.ended(run, outcome)
     }
 }
 
-impl Acceptance {
-    fn of(run: &Run, outcome: &Outcome, all_pairs: Option<AllPairs>) -> Self {
+/// A run held against what is required of it.
+pub struct Judged {
+    acceptance: Acceptance,
+    judgements: Judgements,
+    /// What was not measured.
+    missing: Vec<String>,
+    /// Whether it was cut off: what is missing then was not refused by the network.
+    is_cut_off: bool,
+    outcome: Outcome,
+}
+
+impl Judged {
+    /// A run, by the requirements of its plan; `outcome` is what is so of every run.
+    fn of(plan: &Plan, run: &Run, mut outcome: Outcome) -> Self {
+        let judgements = Judgements::of(plan, run);
+        outcome.is_measured &= plan.all_skipped(run).is_none();
+        let missing = outcome.failed.clone();
         let assessment = Assessment::of(run);
-        let network = run.networks.last();
-        let state = match outcome.signal {
-            // What is missing then was not refused by the network.
-            Some(_) => None,
-            None => outcome.judgement().state,
+        outcome.judge(assessment.all_pairs.as_ref());
+        outcome.require(&judgements);
+        if judgements.all.is_empty() {
+            let nothing = "nothing is required of this run".into();
+            outcome.inconclusive.push(nothing);
+        }
+        let is_cut_off = outcome.signal.is_some() || is_cut_off(run);
+        let state = match is_cut_off {
+            true => State::Inconclusive,
+            false => outcome.judgement().state.unwrap_or(State::Inconclusive),
         };
-        Self {
-            state: state.unwrap_or(Judged::Inconclusive),
+        let network = run.networks.last();
+        let acceptance = Acceptance {
+            state,
             scope: assessment.scope,
             network: network.map(|network| network.row.name.clone()),
             line_bps: network.and_then(|network| network.row.line_bps),
-            all_pairs,
+            all_pairs: assessment.all_pairs,
             trust: assessment.trust,
+        };
+        Self {
+            acceptance,
+            judgements,
+            missing,
+            is_cut_off,
+            outcome,
         }
     }
 
-    /// The screen.
-    fn text(
-        &self,
-        judgements: &Judgements,
-        missing: &[String],
-        place: &Place,
-        code: i32,
-    ) -> String {
-        let mut lines = vec![self.head()];
-        if let Some(all) = &self.all_pairs {
+    /// A run of the store, where it is an acceptance.
+    pub fn again(run: &Run) -> Option<Self> {
+        if run.head.command.split(' ').next() != Some("accept") {
+            return None;
+        }
+        let plan = Plan::parse(&run.head.plan).ok()?;
+        Some(Self::of(&plan, run, Outcome::of(run, false)))
+    }
+
+    /// The screen, with the code that the command ends with where it is the command that prints it.
+    pub fn text(&self, place: &Place, code: Option<i32>) -> String {
+        let acceptance = &self.acceptance;
+        let mut lines = vec![acceptance.head()];
+        if let Some(all) = &acceptance.all_pairs {
             let (first, others) = all
                 .reasons
                 .split_first()
                 .map_or(("", &[][..]), |(one, more)| (&**one, more));
             lines.extend(require::entry(
-                word(all.state),
+                all.state.word(),
                 &format!("all pairs: {first}"),
                 COLUMNS,
             ));
@@ -240,11 +230,19 @@ impl Acceptance {
                 lines.extend(require::entry("", other, COLUMNS));
             }
         }
-        lines.extend(require::lines(judgements, COLUMNS));
-        for text in missing {
-            lines.extend(require::entry(word(Judged::Fail), text, COLUMNS));
+        lines.extend(require::lines(&self.judgements, COLUMNS));
+        let is_missing = match self.is_cut_off {
+            true => State::Inconclusive,
+            false => State::Fail,
+        };
+        for text in &self.missing {
+            let text = match self.is_cut_off {
+                true => format!("interrupted; {text}; `sonde accept --resume` measures them"),
+                false => text.clone(),
+            };
+            lines.extend(require::entry(is_missing.word(), &text, COLUMNS));
         }
-        let last = self.last(place, code);
+        let last = acceptance.last(place, code);
         let room = LINES.saturating_sub(last.len());
         if lines.len() > room {
             let more = lines.len() + 1 - room;
@@ -258,7 +256,17 @@ impl Acceptance {
         });
         lines.collect::<Vec<String>>().join("\n")
     }
+}
 
+/// Whether a run was interrupted or killed, and did not go on since.
+fn is_cut_off(run: &Run) -> bool {
+    let mut events = run.events.iter().map(|event| event.kind.as_str());
+    let last = events.rfind(|kind| ["interrupted", "resumed"].contains(kind));
+    let is_whole = run.missing().is_empty();
+    !is_whole && (run.head.state == RunState::Open || last == Some("interrupted"))
+}
+
+impl Acceptance {
     fn head(&self) -> String {
         let scope = &self.scope;
         let network = self.network.as_deref().unwrap_or("no network");
@@ -267,7 +275,7 @@ impl Acceptance {
             words.push(format!("{} of {} {pairs}", scope.pairs, scope.pairs_all));
             words.push(format!("{network}{}", rate.unwrap_or_default()));
             words.extend(scope.took());
-            format!("ACCEPTANCE {}  {}", word(self.state), words.join(", "))
+            format!("ACCEPTANCE {}  {}", self.state.word(), words.join(", "))
         };
         // What there is no room for is left out.
         let rate = self.line_bps.map(|bps| format!(" {}", rate(bps as f64)));
@@ -277,7 +285,7 @@ impl Acceptance {
     }
 
     /// What would have been detected, the trust, and where the rest is.
-    fn last(&self, place: &Place, code: i32) -> Vec<String> {
+    fn last(&self, place: &Place, code: Option<i32>) -> Vec<String> {
         let mut lines = Vec::new();
         let all_pairs = self.all_pairs.iter();
         for note in all_pairs.clone().flat_map(|all| &all.notes) {
@@ -291,18 +299,12 @@ impl Acceptance {
                     .take(3),
             );
         }
-        let level = match self.trust.level {
-            TrustLevel::Low => "low",
-            TrustLevel::Medium => "medium",
-            TrustLevel::High => "high",
-        };
+        let level = self.trust.level.word();
         let trust = format!("{level}: {}", self.trust.reasons.join("; "));
         lines.extend(require::entry("TRUST", &trust, COLUMNS).into_iter().take(2));
         let run = &self.scope.run;
-        let more = format!(
-            "sonde report show --table {run}{}; exit code {code}",
-            place.options
-        );
+        let code = code.map_or(String::new(), |code| format!("; exit code {code}"));
+        let more = format!("sonde report show --table {run}{}{code}", place.options);
         lines.extend(require::entry("MORE", &more, COLUMNS));
         if let Some(page) = &place.page {
             lines.extend(require::entry("REPORT", page, COLUMNS));
@@ -317,17 +319,19 @@ mod tests {
     use crate::require::requirement;
     use crate::require::testing::{row, run};
     use sonde_measure::Testbed;
+    use sonde_report::TrustLevel;
 
     fn acceptance(reasons: usize) -> Acceptance {
         let hosts: Vec<String> = (1..=16).map(|host| format!("c{host:02}")).collect();
         Acceptance {
-            state: Judged::Fail,
+            state: State::Fail,
             scope: Scope {
                 run: "20261121T043302Z-1f09c3".into(),
                 testbed: Some(Testbed::Hosts),
                 hosts,
                 networks: 1,
                 pairs: 240,
+                pairs_beside: 8,
                 pairs_all: 240,
                 began_unix_ns: 0,
                 took_ns: Some(72_000_000_000),
@@ -335,7 +339,12 @@ mod tests {
             network: Some("eth0".into()),
             line_bps: Some(25_000_000_000),
             all_pairs: Some(AllPairs {
-                state: Judged::Fail,
+                state: State::Fail,
+                network: "eth0".into(),
+                pairs: 240,
+                pairs_all: 240,
+                hosts: vec!["c05".into()],
+                directions: Vec::new(),
                 reasons: vec!["c05 is bad: streams to it lose 3.0 % [2.8 % to 3.3 %] of segments; look at its cable".into(); reasons],
                 notes: vec!["c07 has another MTU".into()],
                 detectable: Some("a host whose streams are 21 % slower".into()),
@@ -369,8 +378,14 @@ mod tests {
         };
         let screen = |reasons: usize, requirements: usize| {
             let all = vec![of("throughput>=23.0Gbit"); requirements];
-            let missing = ["repetitions missing or failed: 1".to_owned()];
-            acceptance(reasons).text(&Judgements { all }, &missing, &place, 1)
+            let judged = Judged {
+                acceptance: acceptance(reasons),
+                judgements: Judgements { all },
+                missing: vec!["repetitions missing or failed: 1".to_owned()],
+                is_cut_off: false,
+                outcome: Outcome::default(),
+            };
+            judged.text(&place, Some(1))
         };
         let usual = screen(1, 2);
         assert_eq!(

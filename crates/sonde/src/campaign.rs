@@ -13,6 +13,7 @@ mod hosts;
 mod interruption;
 mod keep;
 mod observer;
+mod progress;
 mod seen;
 mod together;
 
@@ -21,7 +22,9 @@ pub use observer::{Observer, Silent};
 pub use seen::lost;
 
 use hosts::{set_hosts, tell_changes};
+use progress::Progress;
 
+use crate::allowance::Allowance;
 use crate::defect;
 use crate::failure::Failure;
 use crate::layout::{self, Block, TestNetwork};
@@ -31,7 +34,6 @@ use crate::model::Bounds;
 use crate::plan::{ProbeKind, Repeat, Work};
 use crate::sound;
 use crate::source::{Seen, Source};
-use indicatif::{ProgressBar, ProgressStyle};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
@@ -43,7 +45,7 @@ use sonde_measure::{
 use sonde_record::{Store, StoreError};
 use sonde_stats::Series;
 use sonde_stats::precision;
-use sonde_sys::{tell, thread};
+use sonde_sys::tell;
 use sonde_units::Span;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,8 +84,10 @@ pub struct Campaign<'a> {
     skipped: BTreeSet<usize>,
     /// What the model has for loaded cells: idle, and under their load.
     models: BTreeMap<String, Option<[u64; 2]>>,
-    bar: ProgressBar,
+    progress: Progress,
     began: Instant,
+    /// The time that all of it may take.
+    pub allowed: Option<Duration>,
     /// Who is told of each launch.
     pub observer: Box<dyn Observer>,
     /// What the ranks of the last launch wrote down, packed, where they were to; it is not stored.
@@ -133,7 +137,7 @@ impl<'a> Campaign<'a> {
             .map(|one| (one.result.cell.clone(), one.result.index))
             .collect();
         let random = Pcg64Mcg::seed_from_u64(run.head.seed);
-        let mut campaign = Self {
+        let campaign = Self {
             run,
             store,
             live,
@@ -144,8 +148,9 @@ impl<'a> Campaign<'a> {
             made: BTreeMap::new(),
             skipped: BTreeSet::new(),
             models: BTreeMap::new(),
-            bar: ProgressBar::hidden(),
+            progress: Progress::new(0)?,
             began: Instant::now(),
+            allowed: None,
             observer: Box::new(Silent),
             trace: None,
         };
@@ -156,10 +161,15 @@ impl<'a> Campaign<'a> {
             .filter(|(block, index)| campaign.wanted(block, *index))
             .map(|(block, _)| block.estimate_ns)
             .sum();
-        let style = ProgressStyle::with_template("{spinner} {percent:>3} % {wide_bar} {msg}")
-            .map_err(Failure::cannot)?;
-        campaign.bar = ProgressBar::new(left).with_style(style);
+        campaign.progress.grows(left);
         Ok(campaign)
+    }
+
+    /// What it takes of the networks, in one sentence.
+    pub fn announced(&self, allow: &Allowance) -> String {
+        let lines = self.run.networks.iter();
+        let line_bps = lines.filter_map(|network| network.row.line_bps).max();
+        allow.announced(&self.blocks, line_bps)
     }
 
     fn seen(&self) -> Seen<'_> {
@@ -185,7 +195,7 @@ impl<'a> Campaign<'a> {
                 continue;
             };
             let block = &self.blocks[number];
-            self.bar.inc_length(block.estimate_ns * block.launches);
+            self.progress.grows(block.estimate_ns * block.launches);
             for cell in &block.cells {
                 let kept = self.store.cell(&self.run.head.id, cell);
                 kept.map_err(Failure::cannot)?;
@@ -201,8 +211,7 @@ impl<'a> Campaign<'a> {
 
     /// Whether blocks that followed are to be launched; what is told of them is kept first.
     fn begins(&mut self, source: &mut dyn Source) -> Result<bool, Failure> {
-        let bar = self.bar.clone();
-        let Some(events) = bar.suspend(|| source.begins(self.seen()))? else {
+        let Some(events) = self.progress.suspend(|| source.begins(self.seen()))? else {
             return Ok(false);
         };
         for (kind, text) in events {
@@ -218,29 +227,15 @@ impl<'a> Campaign<'a> {
         block.cells.iter().any(missing)
     }
 
-    /// Turns the spinner until the bar is finished. Without a thread for it, it stands still.
-    fn turn_spinner(&self) {
-        let bar = self.bar.clone();
-        let turn = move || {
-            while !bar.is_finished() {
-                bar.tick();
-                std::thread::sleep(Duration::from_millis(200));
-            }
-        };
-        if !self.bar.is_hidden() {
-            drop(thread::start("the spinner", turn));
-        }
-    }
-
     /// Measures until all is tried, a signal comes, or nothing can be kept.
     ///
     /// # Errors
     /// What follows from what was seen cannot be launched.
     pub fn measure(&mut self, source: &mut dyn Source) -> Result<End, Failure> {
         let interrupted = interruption()?;
-        self.turn_spinner();
+        self.progress.turn_spinner();
         let end = self.all(source, &interrupted);
-        self.bar.finish_and_clear();
+        self.progress.finish();
         end
     }
 
@@ -304,6 +299,10 @@ impl<'a> Campaign<'a> {
                         "budget",
                         "the budget was used up before all repetitions were made",
                     )?;
+                    return Ok(Some(End::Tried));
+                }
+                if let Some(text) = self.over_allowance(number) {
+                    self.event("budget", &text)?;
                     return Ok(Some(End::Tried));
                 }
                 self.refer(self.blocks[number].net, false)?;
@@ -414,6 +413,18 @@ impl<'a> Campaign<'a> {
         budget.is_some_and(|budget| self.began.elapsed() >= budget)
     }
 
+    /// Why no more may be launched, where a launch of this block would end after the time that is allowed.
+    fn over_allowance(&self, number: usize) -> Option<String> {
+        let allowed = self.allowed?;
+        let next = Duration::from_nanos(self.blocks[number].estimate_ns);
+        (self.began.elapsed() + next > allowed).then(|| {
+            format!(
+                "no further repetition fits in the time that is allowed ({:.0} s): raise `--max-seconds` (`time` of [allow])",
+                allowed.as_secs_f64()
+            )
+        })
+    }
+
     /// Whether launch `index` of a block is to be made: wanted by the plan, or by an interval that is too wide. A block with
     /// launches of its own, fewer than the plan's, was to have no interval.
     fn due(&self, block: &Block, index: u64) -> bool {
@@ -477,8 +488,7 @@ impl<'a> Campaign<'a> {
             block.path().name(),
             block.kind().name(),
         );
-        let left = left(&self.bar, self.began);
-        self.bar.set_message(format!("{left} left; {now}"));
+        self.progress.begins(&now);
         defect::doing(format!("in repetition {} of {now}", index + 1));
         let began_unix_ns = unix_ns();
         let began = Instant::now();
@@ -566,7 +576,7 @@ impl<'a> Campaign<'a> {
         for text in back {
             let text = format!("a setting was not restored: {text}");
             self.event("not_put_back", &text)?;
-            self.bar.suspend(|| tell!("sonde: {text}"));
+            self.progress.suspend(|| tell!("sonde: {text}"));
         }
         if let Some(text) = failure {
             let net = &self.live[block.net].net.name;
@@ -580,9 +590,11 @@ impl<'a> Campaign<'a> {
                     block.kind().name()
                 ),
             };
-            self.bar.suspend(|| tell!("sonde: {text}"));
+            self.progress.suspend(|| tell!("sonde: {text}"));
         }
-        self.bar.inc(block.estimate_ns);
+        let network = &self.live[block.net].net.name;
+        self.progress.saw(network, &block, &self.run, 1);
+        self.progress.ended(block.estimate_ns);
         Ok(())
     }
 
@@ -596,7 +608,7 @@ impl<'a> Campaign<'a> {
         }
         self.skipped.insert(number);
         let text = format!("{} is left out: {reason}", named(block));
-        self.bar.suspend(|| tell!("sonde: {text}"));
+        self.progress.suspend(|| tell!("sonde: {text}"));
         Ok(())
     }
 }
@@ -661,18 +673,6 @@ fn named(block: &Block) -> String {
         block.path(),
         knobs.join(", ")
     )
-}
-
-/// The time left, by how much longer than guessed launches have taken so far.
-fn left(bar: &ProgressBar, began: Instant) -> String {
-    let (at, all) = (bar.position(), bar.length().unwrap_or(0));
-    let guessed = Duration::from_nanos(all.saturating_sub(at));
-    let left = match began.elapsed().as_nanos().checked_div(u128::from(at)) {
-        Some(_) if at > all / 50 => guessed.mul_f64(began.elapsed().as_nanos() as f64 / at as f64),
-        _ => guessed,
-    };
-    let seconds = left.as_secs() + 1;
-    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 /// Fisher and Yates, from the last.

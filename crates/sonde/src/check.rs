@@ -15,7 +15,8 @@ use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{self, Measured};
-use crate::networks::{self, mbit, micros, table};
+use crate::networks::{self, mbit, micros};
+use crate::output::{self, say};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::source::Searches;
 use crate::testbed;
@@ -24,7 +25,7 @@ use serde::Serialize;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
 use sonde_measure::{CellRecord, NetworkRecord, Phase, Quantity, Run, Verdict};
-use sonde_report::counted;
+use sonde_report::{counted, sheet};
 use sonde_sys::tell;
 use sonde_units::{Bytes, Span};
 use std::ops::ControlFlow;
@@ -169,7 +170,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = self.measurement.all_skipped(run) {
+        if let Some(reason) = self.measurement.plan.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         let profile = &self.measurement.plan.profile.name;
@@ -243,17 +244,18 @@ impl<'a> Check<'a> {
             "switch us/frame",
             "verdict",
         ];
-        println!(
+        say!(
             "{}: {} hosts attached by {}, {}",
             self.network,
             self.hosts,
             self.attachment.unwrap_or_default(),
             counted(self.launches, "repetition")
         );
-        println!("{}", table(&HEADS, self.lines.iter().map(Line::shown)));
+        let lines = self.lines.iter().map(Line::shown);
+        say!("{}", sheet(&HEADS, lines).text(output::width()));
         for line in self.judged() {
             let reasons = line.verdict.iter().flat_map(|verdict| &verdict.reasons);
-            reasons.for_each(|why| println!("- {}: {why}", line.figure.name()));
+            reasons.for_each(|why| say!("- {}: {why}", line.figure.name()));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A defect of sonde, and standard output that `println!` cannot write: what a panic of any thread means, and how the command ends.
+//! A defect of sonde: what a panic of any thread means, and how the command ends.
 //!
 //! Model:   the hook runs in the thread that panics, tells, and ends the process at once. Nothing is lost by that: a launch is in the
 //!          store before the next one begins, and labs, agents and changed settings end with this process, as after `kill -9`.
-//! Checked: `a_panic_is_told_as_a_defect`; `a_full_standard_output_is_told` of the end-to-end tests.
+//! Checked: `a_panic_is_told_as_a_defect`.
 
 use crate::exit::{self, Ending};
 use crate::measure::command_line;
@@ -22,24 +22,9 @@ pub fn doing(what: String) {
 /// From now on a panic ends the process as is told here.
 pub fn watch() {
     std::panic::set_hook(Box::new(|panic| {
-        let ending = unwritten(panic).unwrap_or_else(|| {
-            tell_defect(panic);
-            Ending::Defect
-        });
-        std::process::exit(exit::code(&ending));
+        tell_defect(panic);
+        std::process::exit(exit::code(&Ending::Defect));
     }));
-}
-
-/// A reader of standard output that has had enough, as `head`, ends the command without a word; where it cannot be written for
-/// another reason, that is said.
-fn unwritten(panic: &PanicHookInfo<'_>) -> Option<Ending> {
-    let said = panic.payload().downcast_ref::<String>()?;
-    let why = said.strip_prefix("failed printing to stdout: ")?;
-    if why.contains("Broken pipe") {
-        return Some(Ending::Unread);
-    }
-    tell!("sonde: cannot write to standard output: {why}");
-    Some(Ending::Unwritten)
 }
 
 fn tell_defect(panic: &PanicHookInfo<'_>) {

@@ -11,19 +11,20 @@ use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::load::Flows;
+use crate::load::{Flows, PlannedLoad};
 use crate::measure::Planned;
 use crate::networks::Networks;
 use crate::npb::Kernels;
+use crate::output;
 use crate::place::Placements;
+use crate::report::Runs;
 use crate::sound::Checks;
 use crate::tune::Tuned;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::Run;
-use sonde_record::{DocumentFinding, Export, Judged, Judgement};
+use sonde_measure::{Judged, Run};
+use sonde_record::{DocumentFinding, Export, Judgement};
 use sonde_report::{Assessment, Comparison, Severity};
-use std::io::Write;
 
 /// A command, with what stands in its document alone.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -50,6 +51,9 @@ pub enum Command<'a> {
     /// `sonde load`.
     #[serde(rename = "load")]
     Load(&'a Flows),
+    /// `sonde load --dry-run`.
+    #[serde(rename = "load dry run")]
+    LoadPlanned(&'a PlannedLoad),
     /// `sonde tune`.
     #[serde(rename = "tune")]
     Tune(&'a Tuned),
@@ -68,6 +72,9 @@ pub enum Command<'a> {
     /// `sonde doctor --leftovers`.
     #[serde(rename = "doctor leftovers")]
     Leftovers(&'a Leftovers),
+    /// `sonde report list`.
+    #[serde(rename = "report list")]
+    ReportList(&'a Runs),
     /// `sonde report show`.
     #[serde(rename = "report show")]
     ReportShow(Assessed),
@@ -167,25 +174,16 @@ pub fn of_run<'a>(command: Command<'a>, run: &Run, verdict: Judgement) -> Docume
 /// Prints a document.
 ///
 /// # Errors
-/// It holds what is not a figure; standard output cannot be written.
+/// It holds what is not a figure.
 pub fn print(document: &Document<'_>) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(document).map_err(Failure::cannot)?;
     text.push('\n');
-    write(&text)
+    output::text(&text);
+    Ok(())
 }
 
 /// Prints the schema of all that is printed.
-///
-/// # Errors
-/// Standard output cannot be written.
-pub fn print_schema() -> Result<(), Failure> {
+pub fn print_schema() {
     let schema = sonde_record::schema::<Printed<'_>>();
-    write(&format!("{schema:#}\n"))
-}
-
-fn write(text: &str) -> Result<(), Failure> {
-    let mut to = std::io::stdout().lock();
-    to.write_all(text.as_bytes())
-        .and_then(|()| to.flush())
-        .map_err(|error| Failure::of_output(&error))
+    output::text(&format!("{schema:#}\n"));
 }

@@ -7,12 +7,12 @@
 
 use crate::campaign::Observer;
 use crate::failure::Failure;
+use crate::output;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, ResultRow, Run};
 use sonde_record::SchemaName;
 use std::collections::BTreeSet;
-use std::io::Write;
 
 /// Something that happened.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,20 +66,18 @@ impl Event<'_> {
         }
     }
 
-    /// Writes it to standard output.
+    /// Prints it.
     ///
     /// # Errors
-    /// Nobody reads it any more.
+    /// It holds what is not a figure.
     pub fn say(&self) -> Result<(), Failure> {
-        self.write(&mut std::io::stdout().lock())
+        output::text(&self.line()?);
+        Ok(())
     }
 
-    fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
-        let mut line = serde_json::to_vec(self).map_err(Failure::cannot)?;
-        line.push(b'\n');
-        to.write_all(&line)
-            .and_then(|()| to.flush())
-            .map_err(|error| Failure::of_output(&error))
+    fn line(&self) -> Result<String, Failure> {
+        let line = serde_json::to_string(self).map_err(Failure::cannot)?;
+        Ok(line + "\n")
     }
 }
 
@@ -100,7 +98,7 @@ impl Observer for Stream {
         let index = launch.results.first().map_or(0, |one| one.index);
         for row in rows(run, &cells) {
             let row = Box::new(row);
-            // Who does not listen any more still has it in the store.
+            // A row that is no JSON is in the store all the same.
             drop(Event::Row { launch: index, row }.say());
         }
     }
@@ -132,17 +130,13 @@ mod tests {
 
     #[test]
     fn events_are_lines() {
-        let mut out = Vec::new();
-        Event::Warning { text: "two\nlines" }
-            .write(&mut out)
-            .unwrap();
+        let warning = Event::Warning { text: "two\nlines" };
         let end = Event::End {
             run: "r",
             missing: 3,
             code: 1,
         };
-        end.write(&mut out).unwrap();
-        let text = String::from_utf8(out).unwrap();
+        let text = warning.line().unwrap() + &end.line().unwrap();
         let lines: Vec<serde_json::Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -3,7 +3,6 @@
 use crate::exit::{self, Ending};
 use sonde_lab::{ExecError, LabError};
 use std::fmt;
-use std::io;
 
 /// A failure, and how the command ends by it.
 #[derive(Debug)]
@@ -33,14 +32,6 @@ impl Failure {
     /// Output cannot be written: which, and why.
     pub fn unwritten(text: impl fmt::Display) -> Self {
         Self::new(Ending::Unwritten, text)
-    }
-
-    /// Standard output cannot be written; where its reader has had enough there is nothing to say.
-    pub fn of_output(error: &io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe => Self::new(Ending::Unread, ""),
-            _ => Self::unwritten(format!("cannot write to standard output: {error}")),
-        }
     }
 
     /// The same failure in a command that passes a program on. What was not understood stays so.

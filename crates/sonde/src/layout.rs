@@ -2,7 +2,8 @@
 //!
 //! Model:   a block is one (network, path, probe, wait, load); a launch of it measures all its sizes, each of which is a cell.
 //! Units:   estimates are guesses for people and for the progress bar; nothing measured depends on them.
-//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`.
+//! Checked: `references_take_little_of_the_time`, `blocks_are_the_product`, `a_cell_is_its_factors`, `a_knob_is_set_in_one_place`, `the_usual_plan_takes_three_minutes`,
+//!          `all_pairs_of_four_hosts_take_ten_seconds`.
 
 mod references;
 
@@ -329,8 +330,9 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                     vec![None]
                 };
                 let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
-                for (method, wait, knobs, load) in probe.product(*path, &loads) {
+                for (method, wait, mut knobs, load) in probe.product(*path, &loads) {
                     let how = (method, wait);
+                    let unheld = plan.allow.hold(*path, probe.kind, &mut knobs)?;
                     let (host, work) =
                         probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
                     let mut block = Block {
@@ -356,6 +358,7 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                     block.cells = cells(net, &block, &beyond)?;
                     let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
                     let refused = kernel.and_then(KernelRequest::refused);
+                    let refused = unheld.or(refused);
                     if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
                         block.skip(&reason);
                     }
@@ -627,6 +630,22 @@ pub mod tests {
             "{}",
             seconds(Effort::Quick)
         );
+    }
+
+    #[test]
+    fn all_pairs_of_four_hosts_take_ten_seconds() {
+        for effort in [Effort::Quick, Effort::Usual] {
+            let plan = plan(effort).assessing_all_pairs(true, &[]);
+            let blocks = blocks(&plan, &usual()).unwrap();
+            let rounds: Vec<&Block> = (blocks.iter())
+                .filter(|block| block.kind() == ProbeKind::Pattern)
+                .collect();
+            // On one network of five, and not on the loopback beside them.
+            assert_eq!(rounds.len(), 1, "{effort:?}");
+            assert_eq!(usual()[rounds[0].net].name, "ethernet-100");
+            let ns = rounds[0].launches * rounds[0].estimate_ns;
+            assert!(ns <= 10_000_000_000, "{effort:?}: {ns}");
+        }
     }
 
     #[test]

@@ -4,11 +4,12 @@
 //!          Exit codes: [`exit`].
 //! Checked: `tests/` of this crate, which run the built command.
 #![forbid(unsafe_code)]
-// What is told goes by `sonde_sys::tell!`, which does not panic.
-#![deny(clippy::print_stderr)]
+// What is told goes by `sonde_sys::tell!`, results by `output::say!`: neither panics.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod accept;
 mod allocation;
+mod allowance;
 mod any_path;
 mod campaign;
 mod check;
@@ -33,6 +34,7 @@ mod messages;
 mod model;
 mod networks;
 mod npb;
+mod output;
 mod pattern;
 mod place;
 mod plan;
@@ -64,6 +66,9 @@ pub fn main() -> ExitCode {
     if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
         return ended(code);
     }
+    if cli::answered() {
+        return ExitCode::SUCCESS;
+    }
     let matches = cli::command().try_get_matches();
     let arguments = matches.and_then(|matches| cli::Arguments::from_arg_matches(&matches));
     let arguments = match arguments {
@@ -71,24 +76,20 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let words: Vec<_> = std::env::args_os().collect();
             let error = cli::explained(error, &cli::command(), &words);
-            let code = if error.use_stderr() {
-                exit::code(&Ending::Usage)
-            } else {
-                0
-            };
-            // Where even the message cannot be written there is nothing left to do.
-            drop(error.print());
-            return ended(code);
+            if error.use_stderr() {
+                // Where even the message cannot be written there is nothing left to do.
+                drop(error.print());
+                return ended(exit::code(&Ending::Usage));
+            }
+            cli::print_help(&error.render());
+            return ended(output::code(0));
         }
     };
     match cli::run(arguments) {
-        Ok(code) => ended(code),
+        Ok(code) => ended(output::code(code)),
         Err(failure) => {
-            let code = failure.code();
-            if code != exit::code(&Ending::Unread) {
-                tell!("sonde: {failure}");
-            }
-            ended(code)
+            tell!("sonde: {failure}");
+            ended(failure.code())
         }
     }
 }

@@ -11,19 +11,22 @@
 mod kept;
 
 use crate::campaign::{self, LiveNetwork};
-use crate::document::{self, Command};
+use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure;
+use crate::output::{self, Print, say};
 use crate::plan::Kind;
 use kept::LoadRun;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::{Fleet, Load, Stream, StreamReport, Traffic, TrafficReport};
 use sonde_measure::{Run, Text};
-use sonde_record::Store;
+use sonde_record::{Judgement, Store};
+use sonde_report::{rate, sheet};
 use sonde_sys::{tell, told};
 use sonde_units::BitRate;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +56,9 @@ impl Task {
     /// What could not be started, or kept.
     pub fn run(self) -> Result<i32, Failure> {
         self.check()?;
+        if self.measurement.dry_run {
+            return self.planned();
+        }
         let store = Store::open(&self.measurement.out).map_err(Failure::cannot)?;
         let mut live = self.measurement.live()?;
         let mut up = live.remove(0);
@@ -73,6 +79,7 @@ impl Task {
         // A TAP's own rate is an invention: it is the model's that counts.
         let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
         let streams = self.streams(&fleet, line)?;
+        self.check_rate(&streams, &net.hosts)?;
         for stream in &streams {
             tell!("sonde: {}", announced(stream, &net.hosts));
         }
@@ -82,8 +89,58 @@ impl Task {
             .begin_load(&streams, self.lasts, LEASE, seed)
             .map_err(Failure::cannot)?;
         let at = (&net, network);
-        let kept = LoadRun::begin(store, seed, at, fleet.hosts(), &self.load, &streams)?;
+        let begin = (seed, self.measurement.name.as_deref());
+        let kept = LoadRun::begin(store, begin, at, fleet.hosts(), &self.load, &streams)?;
         self.follow(fleet, &traffic, kept, &net.hosts)
+    }
+
+    /// `--dry-run`: the flows, as far as they are known before hosts are up.
+    fn planned(&self) -> Result<i32, Failure> {
+        let nets = self.measurement.planned_networks()?;
+        let net = nets
+            .last()
+            .ok_or_else(|| Failure::usage("there is no network to load"))?;
+        let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
+        let mut pairs = self.load.flows.clone();
+        if let ([], [first, second, ..]) = (&pairs[..], &net.hosts[..]) {
+            pairs.push((first.clone(), second.clone()));
+        }
+        let mut named = pairs.iter().flat_map(|(from, to)| [from, to]);
+        // Of a list that a launcher makes, or of this machine, no names are known yet.
+        if let Some(unknown) = named.find(|name| !net.hosts.is_empty() && !net.hosts.contains(name))
+        {
+            return Err(Failure::usage(format!(
+                "there is no host `{unknown}`: the hosts are {}",
+                net.hosts.join(", ")
+            )));
+        }
+        let (part, of) = self.load.rho.parts();
+        let flow = |(from, to): &(String, String)| PlannedFlow {
+            from: from.clone(),
+            to: to.clone(),
+            network: net.name.clone(),
+            law: self.load.law.to_string(),
+            link_bps: self.load.of.or(line).map(BitRate::bps),
+            wanted_share: part as f64 / of as f64,
+            lasts_s: self.lasts.as_secs_f64(),
+        };
+        let planned = PlannedLoad {
+            flows: pairs.iter().map(flow).collect(),
+        };
+        match self.measurement.print {
+            Print::Json => {
+                let verdict = Judgement::none("nothing was measured");
+                let command = Command::LoadPlanned(&planned);
+                document::print(&Document::new(command, &measure::command_line(), verdict))?;
+            }
+            Print::Csv => output::csv(&PLANNED_COLUMNS, &planned.flows)?,
+            Print::Text => {
+                let heads = ["flow", "network", "law", "link", "share", "seconds"];
+                let lines = planned.flows.iter().map(PlannedFlow::line);
+                say!("{}", sheet(&heads, lines).keyed(3).text(output::width()));
+            }
+        }
+        Ok(0)
     }
 
     /// Waits for the end of a load, keeps and prints what came of it.
@@ -141,7 +198,7 @@ impl Task {
         }
         told.map_err(Failure::cannot)?;
         measure::say_where(kept.id(), &self.measurement.out);
-        Ok(outcome.code())
+        self.measurement.ended(kept.run(), outcome)
     }
 
     /// A lab's hosts make the load themselves, as real ones do; `sonde lab run --load` makes it inside the network.
@@ -155,6 +212,31 @@ impl Task {
                 "this machine has only its loopback: leave `--network` out",
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a load of a host that is above the rate that is allowed.
+    fn check_rate(&self, streams: &[Stream], names: &[String]) -> Result<(), Failure> {
+        let Some(most) = self.measurement.plan.allow.rate else {
+            return Ok(());
+        };
+        let mut sent: BTreeMap<usize, u128> = BTreeMap::new();
+        for stream in streams {
+            let (part, of) = stream.rho.parts();
+            let bps = u128::from(stream.of_bps) * u128::from(part) / u128::from(of);
+            *sent.entry(stream.src).or_default() += bps;
+        }
+        match sent
+            .into_iter()
+            .find(|(_, bps)| *bps > u128::from(most.bps()))
+        {
+            Some((host, bps)) => Err(Failure::usage(format!(
+                "{} would send {}, and `--max-rate` allows {}: lower `--rho`, or raise the bound",
+                names.get(host).map_or("a host", String::as_str),
+                rate(bps as f64),
+                rate(most.bps() as f64)
+            ))),
+            None => Ok(()),
         }
     }
 
@@ -210,12 +292,14 @@ impl Task {
         run: &Run,
         outcome: &Outcome,
     ) -> Result<(), Failure> {
-        if self.measurement.json {
-            let flows = flows(report, names);
-            let command = Command::Load(&flows);
-            document::print(&document::of_run(command, run, outcome.judgement()))?;
-        } else {
-            println!("{}", table(report, names));
+        match self.measurement.print {
+            Print::Json => {
+                let flows = flows(report, names);
+                let command = Command::Load(&flows);
+                document::print(&document::of_run(command, run, outcome.judgement()))?;
+            }
+            Print::Csv => output::rows(run)?,
+            Print::Text => say!("{}", table(report, names)),
         }
         for one in &report.streams {
             let way = way(&one.stream, names);
@@ -309,7 +393,58 @@ fn table(report: &TrafficReport, names: &[String]) -> String {
             verdict.into(),
         ]
     });
-    crate::networks::table(&heads, lines).to_string()
+    sheet(&heads, lines).text(output::width())
+}
+
+/// The columns of `--dry-run --csv`.
+const PLANNED_COLUMNS: [&str; 7] = [
+    "from",
+    "to",
+    "network",
+    "law",
+    "link_bps",
+    "wanted_share",
+    "lasts_s",
+];
+
+/// What `sonde load --dry-run` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PlannedLoad {
+    /// Each flow.
+    flows: Vec<PlannedFlow>,
+}
+
+/// A flow that would be made.
+#[derive(Debug, Serialize, JsonSchema)]
+struct PlannedFlow {
+    /// The sending host.
+    from: String,
+    /// The receiving host.
+    to: String,
+    /// Over which network.
+    network: String,
+    /// By which law datagrams come.
+    law: String,
+    /// The rate of the link; null where an interface has yet to tell it.
+    link_bps: Option<u64>,
+    /// What is asked for, as a share of the link.
+    wanted_share: f64,
+    /// For how long.
+    lasts_s: f64,
+}
+
+impl PlannedFlow {
+    fn line(&self) -> Vec<String> {
+        let link = self.link_bps.map(|bps| sonde_report::rate(bps as f64));
+        vec![
+            format!("{}>{}", self.from, self.to),
+            self.network.clone(),
+            self.law.clone(),
+            link.unwrap_or_else(|| "as the interface tells".into()),
+            sonde_report::share(self.wanted_share),
+            format!("{:.1}", self.lasts_s),
+        ]
+    }
 }
 
 /// What is told of a load.

@@ -10,7 +10,7 @@ mod kept;
 mod planned;
 
 pub use finish::requirements_text;
-pub use kept::{begun, command_line, not_kept, say_where};
+pub use kept::{begun, command_line, named, not_kept, say_where};
 pub use planned::Planned;
 
 use crate::any_path::AnyPath;
@@ -21,6 +21,7 @@ use crate::kernel;
 use crate::layout::{self, Block, TestNetwork};
 use crate::library;
 use crate::model;
+use crate::output::{Page, Print};
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
 use crate::require::Sources;
 use crate::shown::Form;
@@ -40,7 +41,6 @@ use sonde_sys::tell;
 use sonde_units::BitRate;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::io::IsTerminal;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -55,8 +55,12 @@ pub struct Task {
     pub out: PathBuf,
     /// Go on with this run; with the latest that can be where the name is empty.
     pub resume: Option<String>,
-    /// Print JSON.
-    pub json: bool,
+    /// In which form results are printed.
+    pub print: Print,
+    /// The run's page, where one is wanted.
+    pub page: Page,
+    /// What the run is called.
+    pub name: Option<String>,
     /// Print each event of the run as a line of JSON when it happens.
     pub json_stream: bool,
     /// What is printed; with every row no report is written.
@@ -96,7 +100,7 @@ impl Task {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
-        if let Some(reason) = self.all_skipped(&measured.run) {
+        if let Some(reason) = self.plan.all_skipped(&measured.run) {
             tell!("sonde: nothing could be measured: {reason}");
         }
         self.finish(&measured.run, measured.trouble)
@@ -174,6 +178,10 @@ impl Task {
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut live, blocks, &self.plan.repeat)?;
+        campaign.allowed = self.plan.allow.time();
+        if self.plan.testbed.kind.is_real() {
+            tell!("sonde: {}", campaign.announced(&self.plan.allow));
+        }
         campaign.observer = observer;
         campaign.observer.began(&campaign.run)?;
         let end = campaign.measure(source)?;
@@ -208,14 +216,6 @@ impl Task {
             trouble,
             trace,
         }))
-    }
-
-    /// Why there is nothing to measure at all, where every cell that was asked for was left out.
-    pub fn all_skipped<'a>(&self, run: &'a Run) -> Option<&'a str> {
-        let asked = run.cells.iter();
-        let asked = asked.filter(|cell| !self.plan.is_beside(&cell.factors));
-        let reasons: Option<Vec<&str>> = asked.map(|cell| cell.skipped.as_deref()).collect();
-        reasons?.first().copied()
     }
 
     /// The run that is to go on, if one is.
@@ -369,7 +369,7 @@ impl Task {
                 .flat_map(|block| block.cells.clone())
                 .collect(),
             launches: Vec::new(),
-            events: Vec::new(),
+            events: kept::named(self.name.as_deref()),
             warnings: Vec::new(),
         };
         store.begin(&run).map_err(Failure::cannot)?;
@@ -428,7 +428,7 @@ const LOOPBACK_MTU: u64 = 65_536;
 pub const REAL: &str = "default";
 
 impl TestNetwork {
-    fn unknown() -> Self {
+    pub fn unknown() -> Self {
         Self {
             testbed: Testbed::Local,
             name: String::new(),
@@ -618,6 +618,13 @@ impl Outcome {
             let why = "the emulation deviated from its model in some rows";
             outcome.uncertain.push(why.into());
         }
+        let among_strangers = run.launches.iter().filter(|one| one.met_strangers());
+        match among_strangers.count() {
+            0 => {}
+            count => outcome.uncertain.push(format!(
+                "unauthenticated peers came to a data port in repetitions: {count}"
+            )),
+        }
         outcome
     }
 }
@@ -735,13 +742,4 @@ pub fn write_report(run: &Run, path: &Path) -> Result<(), String> {
                 })
         })
         .map_err(|why| format!("no HTML report: {why}"))
-}
-
-/// Columns of the terminal; of a file or a pipe, as many as the widest table wants.
-pub fn width() -> usize {
-    const FILE: usize = 200;
-    if !std::io::stdout().is_terminal() {
-        return FILE;
-    }
-    sonde_sys::pty::window_size(std::io::stdout()).map_or(FILE, |size| usize::from(size.columns))
 }

@@ -3,16 +3,17 @@
 use crate::document::{self, Command, Document};
 use crate::failure::Failure;
 use crate::measure::command_line;
+use crate::output::{self, Print, say};
 use crate::testbed;
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::{Profile, ProfileKind};
 use sonde_link::{Headers, NetworkSpec, Technology};
 use sonde_measure::{NetworkRow, OverheadStep};
 use sonde_record::Judgement;
+use sonde_report::sheet;
 use sonde_sys::tell;
-use sonde_units::{BitRate, Bytes, Span, plain};
+use sonde_units::{BitRate, Bytes, Span};
 use sonde_virtual::Sender;
 
 /// The catalogue, or networks that were named.
@@ -112,22 +113,6 @@ pub fn micros(ns: Option<u64>) -> String {
     )
 }
 
-/// A table whose first column is text and whose others are numbers. What is in it from outside cannot harm a terminal.
-pub fn table(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
-        .set_header(heads);
-    for row in rows {
-        table.add_row(row.iter().map(|cell| plain(cell)));
-    }
-    table
-        .column_iter_mut()
-        .skip(1)
-        .for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    table
-}
-
 /// From here on a network is one of today's machine rooms, for comparison.
 const TODAY: BitRate = BitRate::gbit(10);
 /// From here on a line joins sites.
@@ -136,7 +121,7 @@ const FAR: Span = Span::millis(1);
 /// The heading under which a network of the catalogue stands.
 fn family(spec: &NetworkSpec) -> &'static str {
     match spec.technology {
-        Technology::Wire => "A delay",
+        Technology::Wire => "A line of your own",
         Technology::Ethernet if spec.line.rate.is_some_and(|rate| rate >= TODAY) => {
             "Ethernet of today"
         }
@@ -171,17 +156,20 @@ fn shown(network: &NetworkRow, brief: bool) -> Vec<String> {
     ]
 }
 
-/// A table without what ends its lines.
-fn trimmed(table: &Table) -> String {
-    let lines: Vec<_> = table
-        .lines()
-        .map(|line| line.trim_end().to_owned())
-        .collect();
-    lines.join("\n")
-}
+/// The columns of `--csv`.
+const CSV_COLUMNS: [&str; 8] = [
+    "name",
+    "technology",
+    "topology",
+    "mtu_bytes",
+    "line_bps",
+    "tcp_max_bps",
+    "tcp_expected_bps",
+    "one_way_1b_ns",
+];
 
 /// `sonde lab list`.
-pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, Failure> {
+pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32, Failure> {
     let specs = if selectors.is_empty() {
         sonde_link::catalogue()
     } else {
@@ -195,7 +183,11 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
         .iter()
         .map(|spec| row(spec, profile, &mut warnings))
         .collect::<Result<Vec<_>, _>>()?;
-    if json {
+    if print == Print::Csv {
+        output::csv(&CSV_COLUMNS, &networks)?;
+        return Ok(0);
+    }
+    if print == Print::Json {
         let networks = Networks { networks };
         let verdict = Judgement::none("a list makes no judgement");
         let command = Command::LabList(&networks);
@@ -216,44 +208,26 @@ pub fn list(selectors: &[String], profile: Profile, json: bool) -> Result<i32, F
         }
         rows.push(shown(network, is_catalogue));
     }
-    let mut table = table(
-        &[
-            "network",
-            "MTU",
-            "line Mb/s",
-            "TCP at most",
-            "TCP expected",
-            "1 B one way us",
-            "",
-        ],
-        rows,
-    );
-    if let Some(summary) = table.column_mut(6) {
-        summary.set_cell_alignment(CellAlignment::Left);
-    }
-    table.remove_style(TableComponent::HorizontalLines);
-    table.remove_style(TableComponent::MiddleIntersections);
-    println!("{}", trimmed(&table));
+    let heads = [
+        "network",
+        "MTU\nB",
+        "line\nMb/s",
+        "TCP at most\nMb/s",
+        "TCP expected\nMb/s",
+        "1 B one way\nµs",
+        "",
+    ];
+    say!("{}", sheet(&heads, rows).loose().text(output::width()));
     if is_catalogue {
-        println!(
-            "One of them with its whole summary: `sonde lab list --network NAME`; what each models: docs/networks.md."
+        output::paragraph(
+            "One of them with its whole summary: `sonde lab list NAME`; what each models: docs/networks.md.",
         );
     }
-    println!(
-        "Knobs: NAME:knob=value, as in atm-oc3c:vc=svc:mtu=1500 or wire:delay=10ms; a wrong one lists those of its network."
+    output::paragraph(
+        "Knobs: NAME:knob=value, as in atm-oc3c:vc=svc:mtu=1500 or link:rate=20M:delay=10ms; a wrong one lists those of its network.",
     );
     warnings
         .iter()
         .for_each(|warning| tell!("sonde: {warning}"));
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn a_table_harms_no_terminal() {
-        let rows = [vec!["\u{1b}[31mred\nline".to_owned()]];
-        let text = super::table(&["run"], rows).to_string();
-        assert!(text.contains("\\u{1b}[31mred\\u{a}line"), "{text}");
-    }
 }

@@ -16,12 +16,14 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::kernel::{self, KernelRequest};
 use crate::measure::{self, Measured};
+use crate::output::{self, say};
 use crate::source::Searches;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{
     CellRecord, Evidence, Repetition, Run, Testbed, npb::Kernel, npb::Run as KernelRun,
 };
+use sonde_report::sheet;
 use sonde_sys::tell;
 use sonde_workload::npb::launch;
 use sonde_workload::npb::result::{Block, NAME};
@@ -171,7 +173,7 @@ impl Task {
 
     fn finish(&self, measured: &Measured) -> Result<i32, Failure> {
         let run = &measured.run;
-        if let Some(reason) = self.measurement.all_skipped(run) {
+        if let Some(reason) = self.measurement.plan.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
         // In the order in which they were asked for; launches are shuffled.
@@ -289,17 +291,17 @@ impl Kernels {
             }
             line
         });
-        println!("{}", crate::networks::table(&heads, lines));
+        say!("{}", sheet(&heads, lines).text(output::width()));
         let launches = self
             .kernels
             .iter()
             .filter_map(|shown| shown.launch.as_ref());
         let runs = launches.map(|launch| launch.runs.len()).max();
         if let Some(runs @ 2..) = runs {
-            println!("The median of {runs} runs each.");
+            say!("The median of {runs} runs each.");
         }
         if self.kernels.iter().any(Shown::has_collectives) {
-            println!("Messages: without those of a library's own collectives.");
+            say!("Messages: without those of a library's own collectives.");
         }
     }
 
@@ -375,12 +377,12 @@ impl Shown {
         let Some((block, launch)) = self.block().zip(self.launch.as_ref()) else {
             return;
         };
-        println!("{}\n\n{block}", self.name);
+        say!("{}\n\n{block}", self.name);
         if let Some(age) = &launch.age {
-            println!(" Historical hosts: {}\n", age.told());
+            say!(" Historical hosts: {}\n", age.told());
         }
         if phases {
-            println!("{}\n", phases::tables(launch));
+            say!("{}\n", phases::tables(launch));
         }
     }
 

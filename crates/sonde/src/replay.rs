@@ -5,6 +5,7 @@
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::networks::micros;
+use crate::output::say;
 use sonde_link::ledger::Reader;
 use sonde_sys::tell;
 use sonde_units::Span;
@@ -24,21 +25,25 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
     let reader = Reader::new(BufReader::new(file)).map_err(|e| cannot(&e))?;
     let header = reader.header().clone();
     let parity = sonde_virtual::replay(&header, reader, TOLERANCE).map_err(|e| cannot(&e))?;
-    println!(
+    say!(
         "network     {} with {} hosts, seed {}",
-        header.network.name, header.ports, header.seed
+        header.network.name,
+        header.ports,
+        header.seed
     );
-    println!("offers      {}", parity.offers);
-    println!("deliveries  {}", parity.deliveries);
-    println!("losses      {}", parity.losses);
+    say!("offers      {}", parity.offers);
+    say!("deliveries  {}", parity.deliveries);
+    say!("losses      {}", parity.losses);
     let late = parity.lateness;
     let (mean, most) = (
         micros(Some(late.mean.as_nanos())),
         micros(Some(late.max.as_nanos())),
     );
-    println!(
+    say!(
         "lateness    mean {mean} us, most {most} us, {} of {} beyond {TOLERANCE}, {} early",
-        late.beyond, late.deliveries, late.early
+        late.beyond,
+        late.deliveries,
+        late.early
     );
     if !parity.whole {
         tell!(
@@ -47,8 +52,8 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
     }
     let broken = parity.first_difference.map(|one| one.to_string());
     match &broken {
-        None => println!("parity      same admissions, same order, same losses"),
-        Some(difference) => println!("parity      BROKEN: {difference}"),
+        None => say!("parity      same admissions, same order, same losses"),
+        Some(difference) => say!("parity      BROKEN: {difference}"),
     }
     let outcome = Outcome {
         is_measured: true,

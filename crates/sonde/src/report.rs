@@ -3,25 +3,27 @@
 //! Checked: the end-to-end tests of `report`.
 
 use crate::cli;
+use crate::cli::{OutputOptions, PageOptions};
 use crate::document::{self, Assessed, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::measure::{command_line, width, write_report};
-use crate::networks::table;
+use crate::measure::command_line;
+use crate::output::{self, Page, Print, say};
 use crate::shown::Form;
 use clap::{Args, Subcommand};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sonde_measure::{Run, RunState};
 use sonde_record::{Judgement, LATEST, Store};
-use sonde_report::{Change, Comparison, Limits, Place, View};
+use sonde_report::{Change, CompareRow, Comparison, Limits, Place, sheet};
 use sonde_sys::tell;
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Where runs are.
 #[derive(Debug, Args)]
 pub struct From {
-    /// The run: its id or a prefix of it, latest, latest~1 (the one before) [default: latest].
+    /// The run: its id or a prefix of it, its name, latest, latest~1 (the one before) [default: latest].
     run: Option<String>,
     /// The folder of the store.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
@@ -31,13 +33,24 @@ pub struct From {
 /// What to do with a run.
 #[derive(Debug, Subcommand)]
 pub enum ReportTask {
-    /// List the runs in the store.
+    /// List the runs in the store, the newest first.
+    #[command(
+        after_help = "Examples:\n  sonde report list -n 5\n  sonde report list --name nightly\n  sonde report list --json"
+    )]
     List {
         /// The folder of the store.
         #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
         out: PathBuf,
+        /// So many of them, the newest.
+        #[arg(short = 'n', long, value_name = "N")]
+        last: Option<usize>,
+        /// Those of this name.
+        #[arg(long, visible_alias = "tag", value_name = "NAME")]
+        name: Option<String>,
+        #[command(flatten)]
+        output: OutputOptions,
     },
-    /// Show a run: on one screen where it is of `assess`, else its tables and findings.
+    /// Show a run: on one screen where it is of `assess` or `accept`, else its tables and findings.
     #[command(
         after_help = "Examples:\n  sonde report show\n  sonde report show --findings\n  sonde report show --rows 20261121T043302Z-1f09c3"
     )]
@@ -45,24 +58,25 @@ pub enum ReportTask {
         #[command(flatten)]
         from: From,
         /// The tables and every finding.
-        #[arg(long, conflicts_with = "rows")]
+        #[arg(long, conflicts_with_all = ["rows", "json", "csv"])]
         table: bool,
         /// The findings, one entry for each rule.
-        #[arg(long, conflicts_with_all = ["rows", "table"])]
+        #[arg(long, conflicts_with_all = ["rows", "table", "json", "csv"])]
         findings: bool,
         /// Every row.
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["json", "csv"])]
         rows: bool,
-        /// Print the results as `sonde assess --json` does.
-        #[arg(long, conflicts_with_all = ["rows", "table", "findings"])]
-        json: bool,
+        #[command(flatten)]
+        output: OutputOptions,
+        #[command(flatten)]
+        page: PageOptions,
     },
-    /// Compare two runs, cell by cell: what became better or worse, and where more repetitions are needed.
+    /// Compare two runs: what became better or worse, in what they differ, and where more repetitions are needed.
     #[command(
         after_help = "Examples:\n  sonde report compare latest~1\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 5%\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
     )]
     Compare {
-        /// The run to compare with, the baseline: its id or a prefix of it, latest, latest~1 (the one before).
+        /// The run to compare with, the baseline: its id or a prefix of it, its name, latest, latest~1 (the one before).
         baseline: String,
         /// The run [default: latest].
         run: Option<String>,
@@ -78,10 +92,9 @@ pub enum ReportTask {
         /// Factors in which the runs may differ: network, hosts, profile, method, wait, attachment, testbed, or a parameter.
         #[arg(long, value_name = "FACTOR,...", value_delimiter = ',')]
         ignore: Vec<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-        /// Exit with 1 where a cell became worse.
+        #[command(flatten)]
+        output: OutputOptions,
+        /// Exit with 1 where a configuration became worse.
         #[arg(long)]
         fail_on_regression: bool,
     },
@@ -91,8 +104,11 @@ pub enum ReportTask {
         #[command(flatten)]
         from: From,
         /// The file [default: beside the store].
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, visible_alias = "html", value_name = "FILE")]
         to: Option<PathBuf>,
+        /// Open the report in the browser.
+        #[arg(long)]
+        open: bool,
     },
     /// Export all measurements for other programs.
     #[command(
@@ -102,26 +118,35 @@ pub enum ReportTask {
         #[command(flatten)]
         from: From,
         #[command(flatten)]
-        form: ExportForm,
-        /// The file [default: standard output].
-        #[arg(long, value_name = "FILE")]
-        to: Option<PathBuf>,
+        output: OutputOptions,
     },
     /// Print the JSON schema of all that is printed as JSON.
     #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
     Schema,
 }
 
-/// The form of an export.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-pub struct ExportForm {
-    /// The rows, as comma-separated values.
-    #[arg(long)]
-    csv: bool,
-    /// Everything, down to the samples of each repetition.
-    #[arg(long)]
-    json: bool,
+/// A run in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Its id.
+    run: String,
+    /// What it is called; null where it is not.
+    name: Option<String>,
+    /// When it began.
+    began_unix_ns: u64,
+    /// When it ended; null while it runs, and after it was killed.
+    ended_unix_ns: Option<u64>,
+    /// How far it came.
+    state: RunState,
+    /// The command as it was given.
+    command: String,
+}
+
+/// The runs of a store, the newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Runs {
+    /// Each.
+    runs: Vec<ListedRun>,
 }
 
 impl From {
@@ -169,27 +194,34 @@ pub fn load(out: &Path, id: Option<&str>) -> Result<Run, Failure> {
 /// Runs the task; the exit code.
 pub fn run(task: ReportTask) -> Result<i32, Failure> {
     match task {
-        ReportTask::List { out } => list(&Store::read(&out).map_err(Failure::cannot)?),
+        ReportTask::List {
+            out,
+            last,
+            name,
+            output,
+        } => list(&out, last, name.as_deref(), output.take()?),
         ReportTask::Show {
             from,
             table,
             findings,
             rows,
-            json,
+            output,
+            page,
         } => {
+            let print = output.take()?;
             let run = from.load()?;
-            let width = width();
-            let form = Form::of(table, findings).for_run(&run);
-            if json {
+            let width = output::width();
+            let form = Form::of(table, findings);
+            if print == Print::Json {
                 document::print(&shown(Command::ReportShow(Assessed::of(&run)), &run))?;
+            } else if print == Print::Csv {
+                output::rows(&run)?;
             } else if rows {
-                println!("{}", sonde_report::rows_table(&run.rows(), width));
-            } else if form == Form::Table {
-                crate::shown::print_tables(&run, width);
-                println!("{}", sonde_report::findings_text(&View::of(&run), width));
+                say!("{}", sonde_report::rows_table(&run.rows(), width));
             } else {
-                crate::shown::print(&run, form, width, &from.place(&run));
+                crate::shown::print_again(&run, form, width, &from.place(&run));
             }
+            page.taken().serve(&run, &from.out)?;
             Ok(0)
         }
         ReportTask::Compare {
@@ -199,9 +231,10 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             threshold_per_mille,
             detect_per_mille,
             ignore,
-            json,
+            output,
             fail_on_regression,
         } => {
+            let print = output.take()?;
             let load = |run| {
                 let out = out.clone();
                 From { run, out }.load()
@@ -213,59 +246,86 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             };
             let (a, b) = (load(Some(baseline))?, load(run)?);
             let comparison = sonde_report::compare(&a, &b, &limits).map_err(Failure::usage)?;
-            if json {
-                let command = Command::ReportCompare(&comparison);
-                let verdict = outcome(&comparison, fail_on_regression).judgement();
-                document::print(&Document::new(command, &command_line(), verdict))?;
-            } else {
-                println!("{}", sonde_report::compare_table(&comparison));
+            match print {
+                Print::Json => {
+                    let command = Command::ReportCompare(&comparison);
+                    let verdict = outcome(&comparison, fail_on_regression).judgement();
+                    document::print(&Document::new(command, &command_line(), verdict))?;
+                }
+                Print::Csv => output::csv(&COMPARE_COLUMNS, &comparison.rows)?,
+                Print::Text => {
+                    let width = output::width();
+                    let text = sonde_report::compare_table(&comparison, [&a, &b], width);
+                    say!("{text}");
+                }
             }
             if comparison.rows.is_empty() {
                 tell!(
-                    "sonde: the runs {} and {} have no measured cell in common: nothing was compared; `--ignore` names factors that may differ",
+                    "sonde: the runs {} and {} have no measured configuration in common",
                     a.head.id,
                     b.head.id
                 );
             }
             Ok(outcome(&comparison, fail_on_regression).code())
         }
-        ReportTask::Html { from, to } => {
+        ReportTask::Html { from, to, open } => {
             let run = from.load()?;
-            let path = to.unwrap_or_else(|| from.out.join(format!("{}.html", run.head.id)));
-            write_report(&run, &path).map_err(Failure::unwritten)?;
-            tell!("sonde: the report is {}", path.display());
+            let usual = || from.out.join(format!("{}.html", run.head.id));
+            let file = Some(to.unwrap_or_else(usual));
+            Page { file, open }.serve(&run, &from.out)?;
             Ok(0)
         }
         ReportTask::Schema => {
-            document::print_schema()?;
+            document::print_schema();
             Ok(0)
         }
-        ReportTask::Export { from, form, to } => {
-            let run = from.load()?;
-            let failure = |error: &std::io::Error| match &to {
-                Some(path) => {
-                    Failure::unwritten(format!("cannot write {}: {error}", path.display()))
-                }
-                None => Failure::of_output(error),
-            };
-            let mut sink: Box<dyn Write> = match &to {
-                Some(path) => Box::new(BufWriter::new(
-                    File::create(path).map_err(|error| failure(&error))?,
-                )),
-                None => Box::new(std::io::stdout().lock()),
-            };
-            let written = if form.csv {
-                sonde_record::export_csv(&run, &mut sink)
-            } else {
-                sonde_record::export_json(shown(Command::ReportExport, &run), &run, &mut sink)
-            };
-            written
-                .and_then(|()| Ok(sink.flush()?))
-                .map_err(|error| failure(error.io()))?;
-            Ok(0)
-        }
+        ReportTask::Export { from, output } => export(&from, &output),
     }
 }
+
+/// A whole run, down to its samples, or its rows. It goes out piece by piece: it may be large.
+fn export(from: &From, output: &OutputOptions) -> Result<i32, Failure> {
+    let print = output.form()?;
+    if print == Print::Text {
+        return Err(Failure::usage(
+            "an export has a form: write `--csv` for the rows, or `--json` for everything",
+        ));
+    }
+    let run = from.load()?;
+    output.take()?;
+    let mut sink = BufWriter::new(output::Writer);
+    let written = match print {
+        Print::Csv => sonde_record::export_csv(&run, &mut sink),
+        _ => sonde_record::export_json(shown(Command::ReportExport, &run), &run, &mut sink),
+    };
+    // What could not be written was said, and sets the exit code.
+    drop(written.and_then(|()| Ok(sink.flush()?)));
+    Ok(0)
+}
+
+/// The columns of `report compare --csv`.
+const COMPARE_COLUMNS: [&str; 20] = [
+    "network",
+    "probe",
+    "mode",
+    "path",
+    "method",
+    "wait",
+    "load",
+    "knobs",
+    "size_bytes",
+    "quantity",
+    "launches_a",
+    "launches_b",
+    "p50_a",
+    "p50_b",
+    "ratio",
+    "ratio_low",
+    "ratio_high",
+    "p",
+    "change",
+    "launches_wanted",
+];
 
 /// The document of a run that was measured before.
 fn shown<'a>(command: Command<'a>, run: &Run) -> Document<'a> {
@@ -277,7 +337,7 @@ fn outcome(comparison: &Comparison, fail_on_regression: bool) -> Outcome {
     let of = |change| {
         let rows = comparison.rows.iter();
         rows.filter(move |row| row.change == change)
-            .map(|row| row.cell_a.clone())
+            .map(CompareRow::named)
     };
     let worse = of(Change::Worse).filter(|_| fail_on_regression);
     Outcome {
@@ -291,16 +351,76 @@ fn outcome(comparison: &Comparison, fail_on_regression: bool) -> Outcome {
     }
 }
 
-fn list(store: &Store) -> Result<i32, Failure> {
-    let runs = store.runs().map_err(Failure::cannot)?;
-    let lines = runs.iter().map(|head| {
-        let state = match head.state {
+/// The columns of `report list --csv`.
+const LIST_COLUMNS: [&str; 6] = [
+    "run",
+    "name",
+    "began_unix_ns",
+    "ended_unix_ns",
+    "state",
+    "command",
+];
+
+fn list(out: &Path, last: Option<usize>, name: Option<&str>, print: Print) -> Result<i32, Failure> {
+    let store = Store::read(out).map_err(Failure::cannot)?;
+    let names = store.names().map_err(Failure::cannot)?;
+    let name_of = |id: &str| {
+        let mut of = names.iter().rev();
+        of.find(|one| one.run == id).map(|one| one.name.clone())
+    };
+    let heads = store.runs().map_err(Failure::cannot)?.into_iter().rev();
+    let runs = heads.map(|head| ListedRun {
+        name: name_of(&head.id),
+        run: head.id,
+        began_unix_ns: head.began_unix_ns,
+        ended_unix_ns: head.ended_unix_ns,
+        state: head.state,
+        command: head.command,
+    });
+    let runs = runs.filter(|run| name.is_none() || run.name.as_deref() == name);
+    let runs: Vec<ListedRun> = runs.take(last.unwrap_or(usize::MAX)).collect();
+    match print {
+        Print::Json => {
+            let runs = Runs { runs };
+            let verdict = Judgement::none("a list makes no judgement");
+            let command = Command::ReportList(&runs);
+            document::print(&Document::new(command, &command_line(), verdict))?;
+        }
+        Print::Csv => output::csv(&LIST_COLUMNS, &runs)?,
+        Print::Text if runs.is_empty() => match name {
+            Some(name) => say!("There is no run of the name {name} in {}.", out.display()),
+            None => say!(
+                "There is no run in {}: `sonde assess` makes one.",
+                out.display()
+            ),
+        },
+        Print::Text => {
+            let heads = ["run", "name", "began, UTC", "took", "state", "command"];
+            let lines = runs.iter().map(ListedRun::line);
+            let sheet = sheet(&heads, lines).worded(heads.len()).loose();
+            say!("{}", sheet.text(output::width()));
+        }
+    }
+    Ok(0)
+}
+
+impl ListedRun {
+    fn line(&self) -> Vec<String> {
+        let state = match self.state {
             RunState::Open => "open",
             RunState::Complete => "complete",
             RunState::Partial => "partial",
         };
-        vec![head.id.clone(), state.into(), head.command.clone()]
-    });
-    println!("{}", table(&["run", "state", "command"], lines));
-    Ok(0)
+        let took = self
+            .ended_unix_ns
+            .and_then(|end| end.checked_sub(self.began_unix_ns));
+        vec![
+            self.run.clone(),
+            self.name.clone().unwrap_or_else(|| "-".into()),
+            sonde_report::utc(self.began_unix_ns),
+            took.map_or_else(|| "-".into(), sonde_report::lasted),
+            state.into(),
+            self.command.clone(),
+        ]
+    }
 }

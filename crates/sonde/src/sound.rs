@@ -13,12 +13,14 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::library::CASES;
 use crate::measure::{self, Measured};
+use crate::output::{self, say};
 use crate::plan::Kind;
 use crate::source::Searches;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{CellRecord, Evidence, Repetition, Run};
 use sonde_message::Path;
+use sonde_report::sheet;
 use sonde_sys::tell;
 use std::ops::ControlFlow;
 
@@ -232,7 +234,7 @@ impl Checks {
             }
             line
         });
-        println!("{}", crate::networks::table(&heads, lines));
+        say!("{}", sheet(&heads, lines).text(output::width()));
     }
 }
 

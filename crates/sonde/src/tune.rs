@@ -19,6 +19,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block};
 use crate::measure;
+use crate::output::{self, Print, say};
 use crate::plan::{Kind, Plan};
 use crate::source::{Seen, Source};
 use schemars::JsonSchema;
@@ -170,21 +171,34 @@ impl Task {
         let last = report.after.as_ref().unwrap_or(&report.before);
         outcome.is_measured = last.rate_bps.is_some();
         let tuned = Tuned { tune: report };
-        if self.measurement.json {
-            let command = Command::Tune(&tuned);
-            let document = document::of_run(command, &run, outcome.judgement());
-            document::print(&document)?;
-        } else {
-            println!("{}", page::text(&tuned.tune));
+        match self.measurement.print {
+            Print::Json => {
+                let command = Command::Tune(&tuned);
+                let document = document::of_run(command, &run, outcome.judgement());
+                document::print(&document)?;
+            }
+            Print::Csv => output::rows(&run)?,
+            Print::Text => {
+                let remarks = remarks(&run);
+                say!("{}", page::text(&tuned.tune, &remarks, output::width()));
+            }
         }
         for warning in &run.warnings {
             tell!("sonde: {warning}");
         }
         match measured.trouble {
             Some(trouble) => Err(measure::not_kept(&trouble)),
-            None => Ok(outcome.code()),
+            None => self.measurement.ended(&run, outcome),
         }
     }
+}
+
+/// What of a run may hold a stream back beside its pair: an emulation that was behind schedule, a busy machine.
+fn remarks(run: &Run) -> Vec<String> {
+    const RULES: [&str; 3] = ["lateness", "host-exhausted", "stolen-time"];
+    let found = sonde_report::findings_of(run).into_iter();
+    let found = found.filter(|one| RULES.contains(&one.rule.as_str()));
+    found.map(|one| one.sentence).collect()
 }
 
 /// Whether a plan is of one network, and of two hosts as far as it says.
@@ -305,8 +319,13 @@ impl Tuner {
             ..Block::clone(stream)
         };
         let mut tried = BTreeSet::new();
+        let mut made: Vec<Advice> = Vec::new();
         while tried.len() < TRIALS_MAX {
-            let is_new = |cause: &&Cause| cause.change.is_some() && !tried.contains(&cause.rule);
+            // The same change for another cause is the same trial.
+            let is_new = |cause: &&Cause| {
+                let change = cause.change.as_ref();
+                change.is_some_and(|change| !made.contains(change)) && !tried.contains(&cause.rule)
+            };
             let Some(cause) = now.causes.iter().find(is_new).cloned() else {
                 break;
             };
@@ -319,6 +338,7 @@ impl Tuner {
                 continue;
             }
             let advice = cause.change.clone().unwrap_or_default();
+            made.push(advice.clone());
             let without = trial(up, &stream, &cause.rule, None, seen.launches)?;
             let with = trial(up, &stream, &cause.rule, Some(&advice), seen.launches)?;
             blocks.extend([without.clone(), with.clone()]);

@@ -200,6 +200,9 @@ fn every_command_line_is_understood() {
             .iter()
             .position(|word| word == "--")
             .unwrap_or(call.len());
+        // The number of a loop's host.
+        call.iter_mut()
+            .for_each(|word| *word = word.replace("h$n", "h2"));
         call.insert(program, "--help".into());
         let output = sonde(&call);
         if !output.status.success() {
@@ -540,4 +543,56 @@ fn the_readme_begins_with_what_a_fresh_machine_needs() {
     for word in ["make assess", "make test", "Mb/s", "emulation"] {
         assert!(screen.contains(word), "{word} is not on the first screen");
     }
+}
+
+/// All test functions of the workspace.
+fn tests_named(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).expect("a folder of the workspace") {
+        let path = entry.expect("it can be read").path();
+        if path.is_dir() {
+            tests_named(&path, names);
+            continue;
+        }
+        if path.extension().is_none_or(|extension| extension != "rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("source text");
+        let mut is_test = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(name) = line
+                .strip_prefix("fn ")
+                .and_then(|rest| rest.split('(').next())
+                && is_test
+            {
+                names.insert(name.to_owned());
+            }
+            is_test = line == "#[test]" || is_test && line.starts_with("#[");
+        }
+    }
+}
+
+#[test]
+fn security_md_names_tests_that_are_there() {
+    let mut names = BTreeSet::new();
+    tests_named(&root().join("crates"), &mut names);
+    let text = read("docs/security.md");
+    let (_, table) = text
+        .split_once("| what failed | test |")
+        .expect("the table of defects");
+    let mut named = 0;
+    for row in table.lines().filter(|line| line.starts_with('|')).skip(1) {
+        let tests = row.rsplit('|').nth(1).expect("a column of tests");
+        let words = tests.split('`').skip(1).step_by(2);
+        for name in words.filter(|word| word.contains('_') && !word.contains('.')) {
+            assert!(names.contains(name), "there is no test `{name}`: {row}");
+            named += 1;
+        }
+        let files = tests
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|word| word.ends_with(".rs"));
+        assert!(files.count() > 0, "no test is named: {row}");
+    }
+    assert!(named >= 20, "{named}");
 }

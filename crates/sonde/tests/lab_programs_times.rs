@@ -41,7 +41,7 @@ fn iperf3(stage: &Stage, network: &str, profile: &str) -> u64 {
     received as u64
 }
 
-/// A network of each kind of medium, and the one without a rate; `cargo xtask prove networks` takes all. The short tier has the
+/// A network of each kind of medium, and the one without a rate; `cargo xtask bench networks` takes all. The short tier has the
 /// first five: streams over `sci-sbus` are held to their ceiling in `lab_streams.rs`.
 const KINDS: [&str; 9] = [
     "ethernet-100",

@@ -74,6 +74,11 @@ on h3 -- sh -c 'ls -A /run/sonde-changes 2>/dev/null || true' | sed 's/^/left /'
 
 const AGENT_KILLED: &str = r#"
 begin agent; kill_on h3 ' agen[t]$'; kill -INT $run; wait $run || true; restored agent
+
+# Only its agents, while the command goes on: repetitions fail.
+begin lost; for once in 1 2 3 4 5 6; do kill_on h3 ' agen[t]$'; kill_on h2 ' agen[t]$'; sleep 0.3; done
+code=0; wait $run || code=$?
+echo "lost ended with $code"; restored lost
 "#;
 
 const AGENT_AND_GUARD_KILLED: &str = r#"
@@ -109,10 +114,18 @@ fn assert_put_back(outcome: &Outcome, ways: &[&str]) {
 
 #[test]
 fn settings_are_put_back_where_an_agent_is_killed() {
-    let Some((outcome, _)) = staged(AGENT_KILLED) else {
+    let Some((outcome, read)) = staged(AGENT_KILLED) else {
         return;
     };
-    assert_put_back(&outcome, &["agent"]);
+    assert_put_back(&outcome, &["agent", "lost"]);
+    // A trial whose repetitions failed is no recommendation, nor a success.
+    let failed = ["1", "2"].map(|code| format!("lost ended with {code}\n"));
+    let lost = read("lost.err");
+    assert!(
+        failed.iter().any(|end| outcome.out.contains(end)),
+        "{outcome}\n{lost}"
+    );
+    assert!(lost.contains("h3") || lost.contains("h2"), "{lost}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! The recipes of docs/clusters.md, unmodified, on a Slurm cluster whose nodes are hosts of a lab.
+//! The recipes of docs/clusters.md, unmodified, and those of docs/accept-a-cluster.md on a Slurm cluster whose nodes are hosts of a lab.
 //!
 //! Model:   h1 to h4 run Debian's munged and slurmd, h1 slurmctld too, set up by `tests/slurm.sh`. Every `sh` block of the
 //!          page is run as it stands, by `sh` on h1 in a folder that all hosts see; Open MPI reaches the hosts by the lab's
-//!          own exec where there is no allocation. After each the nodes must be idle, and nothing of sonde's be left on any.
+//!          own exec where there is no allocation. After each the nodes must be idle, and nothing of sonde's be left on any. The scripts of
+//!          docs/accept-a-cluster.md are run with a node that loses frames, and with this lab's folder and rate in place of theirs.
 //!          Needs root, as whom Slurm's daemons run.
 
 use crate::lab;
@@ -10,6 +11,7 @@ use crate::lab::{Case, Stage, path_of};
 use std::fmt::Write;
 
 const PAGE: &str = include_str!("../../../docs/clusters.md");
+const ACCEPT_PAGE: &str = include_str!("../../../docs/accept-a-cluster.md");
 
 const BEGIN: &str = r#"
 set -u
@@ -164,6 +166,99 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
     );
     assert!(rows.iter().all(|row| row["testbed"] == "hosts"
         && row["src"].as_str().is_none_or(|src| src.starts_with('h'))));
+}
+
+/// After the cluster is up: the acceptance drains the node that loses frames, and the health check keeps it out.
+const ACCEPTED: &str = r#"
+code=0
+salloc -N4 sh DIR/sonde-accept.sh DIR/acceptance.json >accept.out 2>accept.err || code=$?
+echo "accepted with $code"
+state() { sinfo -h -n "$1" -o %T; }
+echo "named: $(jq -r '.acceptance.all_pairs.hosts[]' DIR/acceptance.json | tr '\n' ' ')"
+echo "after the acceptance h3 is $(state h3)"
+scontrol update NodeName=h3 State=RESUME
+tries=0
+until [ "$(state h3)" = drained ] || [ $tries = 300 ]; do tries=$((tries + 1)); sleep 0.1; done
+echo "after the health check h3 is $(state h3)"
+jq '.acceptance.all_pairs.hosts = []' DIR/acceptance.json >good.json && mv good.json DIR/acceptance.json
+scontrol update NodeName=h3 State=RESUME
+sleep 6
+echo "once it is found good h3 is $(state h3)"
+left
+"#;
+
+/// The scripts of a page: its `sh` blocks that begin as scripts do.
+fn scripts(page: &str) -> Vec<String> {
+    let blocks = page.split("```sh\n").skip(1);
+    let blocks = blocks.map(|rest| rest.split("```").next().unwrap());
+    let scripts = blocks.filter(|block| block.starts_with("#!/bin/sh\n"));
+    scripts.map(str::to_owned).collect()
+}
+
+#[test]
+fn an_acceptance_drains_what_it_names_and_the_health_check_keeps_it_out() {
+    let programs = [
+        "slurmctld",
+        "slurmd",
+        "munged",
+        "salloc",
+        "scontrol",
+        "sinfo",
+        "jq",
+        "ps",
+    ];
+    let Some(stage) = Stage::of_root(&programs) else {
+        return;
+    };
+    let folder = stage.folder.to_str().unwrap().to_owned();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slurm.sh");
+    stage.copy_in(&script);
+    let [accept, health] = <[String; 2]>::try_from(scripts(ACCEPT_PAGE)).unwrap();
+    for (name, text) in [("sonde-accept.sh", accept), ("sonde-health.sh", health)] {
+        // The lab's configuration is not in its usual place.
+        let here = format!("export SLURM_CONF={folder}/cluster/slurm.conf\nPATH=/usr");
+        let text = text.replace("/shared/", &format!("{folder}/"));
+        let text = text.replacen("PATH=/usr", &here, 1);
+        lab::write_script(
+            std::path::Path::new(&stage.path(name)),
+            &text.replace("--line-rate 25Gbit", "--line-rate 20Mbit"),
+        );
+    }
+    let settings = format!(
+        "printf 'HealthCheckProgram={folder}/sonde-health.sh\\nHealthCheckInterval=2\\nHealthCheckNodeState=IDLE\\n' >>$cluster/slurm.conf\n"
+    );
+    // Before the daemons read it.
+    let at = "for host in h1 h2 h3 h4; do sonde lab exec --detach";
+    assert!(BEGIN.contains(at) && ACCEPT_PAGE.contains("HealthCheckNodeState=IDLE"));
+    let begin = BEGIN.replacen(at, &(settings + at), 1);
+    let all = stage.path("all.sh");
+    let text = begin + ACCEPTED;
+    std::fs::write(&all, text.replace("DIR", &folder)).unwrap();
+    std::fs::write(stage.path("rsh.sh"), "").unwrap();
+    let faults = stage.path("faults");
+    std::fs::write(&faults, "0s loss h3 10%\n").unwrap();
+    let options = [
+        "--hosts",
+        "4",
+        "--network",
+        "ethernet-100:rate=20Mbit",
+        "--root",
+        "--script",
+        &faults,
+    ];
+    let outcome = stage.run(&options, &["sh", &all]).limit(300).output();
+    let said = |name: &str| std::fs::read_to_string(stage.path(name)).unwrap_or_default();
+    let told = format!("{outcome}{}{}", said("accept.out"), said("accept.err"));
+    for line in [
+        "accepted with 1\n",
+        "named: h3 \n",
+        "after the acceptance h3 is drain",
+        "after the health check h3 is drained\n",
+        "once it is found good h3 is idle\n",
+    ] {
+        assert!(outcome.out.contains(line), "{line}: {told}");
+    }
+    assert!(!outcome.out.contains("left on"), "{told}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The verdict on all pairs of a lab's hosts: planted faults are found and named, each at its host or way.
 //!
 //! Model:   faults whose sign does not depend on how busy this machine is; all ten, and healthy runs, are
-//!          `cargo xtask prove verdict`.
+//!          `cargo xtask bench verdict`.
 
 use crate::lab::{Case, Stage, attachments};
 

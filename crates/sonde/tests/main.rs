@@ -4,6 +4,7 @@ mod docs;
 mod doctor;
 mod lab;
 mod malformed;
+mod output;
 #[path = "lab/part.rs"]
 mod part;
 mod place;
@@ -18,6 +19,7 @@ mod paired {
     mod json;
     mod lab_accept;
     pub mod lab_assess;
+    mod lab_bounds;
     mod lab_broken;
     mod lab_check;
     mod lab_commands;
@@ -39,12 +41,15 @@ mod paired {
     pub mod lab_place;
     mod lab_powers;
     mod lab_programs;
+    mod lab_progress;
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
     mod lab_slurm;
     pub mod lab_traffic;
     pub mod lab_verdict;
+    mod lab_walks;
+    mod output_measured;
 }
 
 /// What asserts times, rates or ratios of the real clock: one at a time. A file here has what is measured of the file of that name

@@ -39,7 +39,7 @@ const WORDS: [Row; 14] = [
 ];
 
 /// Names that other tools give, or another case.
-const NAMES: [Row; 34] = [
+const NAMES: [Row; 36] = [
     ("probe bw --dry-run", 0, "throughput"),
     ("probe bandwidth --dry-run", 0, "throughput"),
     ("probe lat --dry-run", 0, "latency"),
@@ -98,6 +98,12 @@ const NAMES: [Row; 34] = [
         "--testbed hosts:a,b --network eth=eth0",
     ),
     ("lab list wire,fddi", 0, "fddi"),
+    (
+        "lab list link:rate=100Mbit:delay=10ms:loss=1%",
+        0,
+        "link:rate=100Mbit:delay=10ms:loss=1%",
+    ),
+    ("lab list link:bandwidth=20mbit:latency=5ms", 0, " 20.00 "),
 ];
 
 /// Quantities with their units.
@@ -151,7 +157,7 @@ const UNITS: [Row; 34] = [
 ];
 
 /// Options of other tools, short ones, and hosts.
-const OPTIONS: [Row; 31] = [
+const OPTIONS: [Row; 48] = [
     ("probe throughput --duration 5 --dry-run", 0, "throughput"),
     ("probe throughput --time 5 --dry-run", 0, "throughput"),
     ("probe throughput -t 5 --dry-run", 0, "throughput"),
@@ -182,6 +188,7 @@ const OPTIONS: [Row; 31] = [
         64,
         "name two hosts or more",
     ),
+    ("assess --testbed hosts:./nope --dry-run", 64, "./nope"),
     ("assess hosts:a,b --dry-run", 64, "`--testbed hosts:a,b`"),
     ("assess fddi --dry-run", 64, "`--network fddi`"),
     ("assess --hosts a,b --dry-run", 64, "`--testbed hosts:a,b`"),
@@ -206,32 +213,65 @@ const OPTIONS: [Row; 31] = [
         64,
         "leave `--load` out",
     ),
+    ("report show -1", 64, "is `latest~1`"),
+    ("report export --jsn", 64, "`--json`"),
+    ("probe latency --help", 0, "Exit codes: 0 done"),
+    ("probe latency -h", 0, "`--help` shows all options"),
+    ("assess --html x --dry-run", 64, "write x.html"),
+    ("assess --html x.html --open --dry-run", 0, "latency"),
     (
-        "assess --html x --dry-run",
-        64,
-        "`sonde report html --to FILE`",
+        "assess --csv --dry-run",
+        0,
+        "network,probe,mode,program,path",
     ),
+    ("assess --csv --json --dry-run", 64, "cannot be used with"),
+    ("assess --to x.html --dry-run", 64, "`--html FILE`"),
+    ("assess --to x.csv --json --dry-run", 64, "another form"),
+    ("assess --name before --dry-run", 0, "latency"),
+    ("assess --tag before --dry-run", 0, "latency"),
+    ("assess --name latest --dry-run", 64, "as in before"),
+    ("report html --open", 2, "there is no store"),
     (
-        "assess --csv x --dry-run",
+        "lab list wire:rate=100Mbit",
         64,
-        "`sonde report export --csv`",
+        "link:rate=100Mbit:delay=10ms",
     ),
-    ("assess --name x --dry-run", 64, "`latest~1`"),
-    ("report html --open", 64, "open it by your browser"),
-    ("lab list wire:rate=100Mbit", 64, "`topology`"),
+    ("load --rho 0.5 --dry-run", 0, "h1>h2 "),
+    (
+        "load --rho 0.5 --flow h1>h9 --hosts 3 --dry-run",
+        64,
+        "the hosts are h1, h2, h3",
+    ),
+    ("tune --dry-run", 0, "throughput stream tcp"),
+    ("tune --hosts 3 --dry-run", 64, "leave `--hosts` out"),
+    ("tune --launches 2 --dry-run", 64, "`--launches 4`"),
+    (
+        "tune --with rcvbuf=64k,128k --dry-run",
+        64,
+        "`sonde probe sweep` tries several",
+    ),
 ];
 
 /// Runs that are stored; the store is one of two runs or more.
-const RUNS: [Row; 9] = [
+const RUNS: [Row; 14] = [
     ("report show latest", 0, ""),
     ("report show latest~1", 0, ""),
     ("report show latest~99", 2, "there is no run latest~99"),
     ("report show 2", 2, "write more of the id"),
     ("report show nosuch", 2, "there is no run nosuch"),
-    ("report compare latest", 3, "A: "),
-    ("report list", 0, ""),
-    ("report export", 64, "--csv|--json"),
+    (
+        "report compare latest",
+        3,
+        "Too few repetitions to say what changed",
+    ),
+    ("report compare latest --json", 3, "\"sentence\": "),
+    ("report list", 0, "began, UTC took state command"),
+    ("report list --json", 0, "\"command\": \"report list\""),
+    ("report list -n 1 --csv", 0, "run,name,began_unix_ns"),
+    ("report list --name nosuch", 0, "no run of the name nosuch"),
+    ("report export", 64, "`--csv` for the rows, or `--json`"),
     ("report export --csv --to rows.csv", 0, ""),
+    ("report export --to rows.csv", 0, ""),
 ];
 
 /// What the command says to these words in this folder, and its exit code.
@@ -287,6 +327,56 @@ fn what_people_type_is_understood_or_answered() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a shell is offered at the end of a line.
+fn offered(line: &str, folder: &Path) -> Vec<String> {
+    let program = std::env::var_os("SONDE_BIN")
+        .unwrap_or_else(|| OsString::from(env!("CARGO_BIN_EXE_sonde")));
+    let words: Vec<&str> = line.split(' ').collect();
+    let output = Command::new(program)
+        .arg("--")
+        .args(&words)
+        .env("SONDE_COMPLETE", "bash")
+        .env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string())
+        .env("_CLAP_IFS", "\n")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{line}: {output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn values_are_completed() {
+    let folder = folder("completion");
+    for (line, wanted) in [
+        ("sonde pro", "probe"),
+        ("sonde probe lat", "latency"),
+        ("sonde probe latency --netw", "--network"),
+        ("sonde probe latency --network ethernet-1g", "ethernet-1g"),
+        ("sonde probe latency --network fddi,wi", "fddi,wire"),
+        ("sonde lab list sat", "satellite"),
+        ("sonde lab run --network lin", "link"),
+        ("sonde probe latency --path openmpi:t", "openmpi:tcp"),
+        ("sonde npb c", "cg"),
+        ("sonde npb cg,l", "cg,lu"),
+        ("sonde probe collective allr", "allreduce"),
+        ("sonde probe latency --testbed lo", "local"),
+    ] {
+        let found = offered(line, &folder);
+        assert!(found.iter().any(|one| one == wanted), "{line}: {found:?}");
+    }
+    assert_eq!(
+        offered("sonde report show lat", &folder),
+        Vec::<String>::new(),
+        "there is no store"
+    );
+    assert!(
+        !offered("sonde a", &folder).contains(&"agent".to_owned()),
+        "it is hidden"
+    );
+}
+
 #[test]
 fn runs_are_named_as_people_name_them() {
     if Command::new("xz").arg("--version").output().is_err() {
@@ -302,6 +392,22 @@ fn runs_are_named_as_people_name_them() {
     assert!(xz.status.success(), "{xz:?}");
     fs::create_dir_all(folder.join("sonde-runs")).unwrap();
     fs::write(folder.join("sonde-runs/sonde.db"), xz.stdout).unwrap();
+    let list = said("report list --csv", &folder).1;
+    let ids: Vec<&str> = list
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(',').next())
+        .collect();
+    assert!(
+        ids.len() > 1 && ids.is_sorted_by(|one, other| one >= other),
+        "the newest first: {ids:?}"
+    );
+    let found = offered("sonde report show ", &folder);
+    assert!(
+        ids.iter().all(|id| found.contains(&(*id).to_owned())),
+        "{found:?}"
+    );
+    assert!(found.contains(&"latest".to_owned()), "{found:?}");
     let wrong = wrong(&RUNS, &folder);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

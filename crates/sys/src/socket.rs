@@ -186,6 +186,36 @@ pub fn set_window(socket: impl AsFd, bytes: usize) -> Result<usize> {
     window(socket)
 }
 
+/// Has the kernel send no more than so many bytes a second from a TCP socket, by timers of its own where no queueing discipline
+/// does it (tcp(7), SO_MAX_PACING_RATE; since Linux 4.13). What the kernel took is read back.
+///
+/// # Errors
+/// The kernel refuses, or takes another bound.
+pub fn set_pacing(socket: impl AsFd, bytes_per_s: u64) -> Result<()> {
+    let fd = socket.as_fd();
+    let value = libc::c_ulong::try_from(bytes_per_s).unwrap_or(libc::c_ulong::MAX);
+    let what =
+        || format!("bound a connection to {bytes_per_s} bytes per second (SO_MAX_PACING_RATE)");
+    set_option(fd, libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, &value).attempt(what)?;
+    let mut found: libc::c_ulong = 0;
+    let mut length = size_of::<libc::c_ulong>() as libc::socklen_t;
+    // SAFETY: a live local of the length given.
+    let status = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw mut found).cast(),
+            &mut length,
+        )
+    };
+    checked(status).attempt(what)?;
+    match found == value {
+        true => Ok(()),
+        false => Err(rustix::io::Errno::INVAL).attempt(what),
+    }
+}
+
 /// The bound of the window that a TCP socket offers, now.
 ///
 /// # Errors

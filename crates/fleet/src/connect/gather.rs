@@ -115,11 +115,12 @@ impl Assembly {
             };
             return Err(self.incomplete(&why));
         }
-        let (strangers, last) = self.listener.strangers();
-        if strangers > 0 {
+        let away = self.listener.strangers();
+        if away.count > 0 {
             self.notes.insert(format!(
-                "unauthenticated connections dropped: {strangers}; the last: {}",
-                last.unwrap_or_default()
+                "unauthenticated connections dropped: {}; the last: {}",
+                away.count,
+                away.last.unwrap_or_default()
             ));
         }
         let mut seats: Vec<Seat> = self.seats.into_values().collect();
@@ -171,12 +172,13 @@ impl Assembly {
             0 => "no agent came".into(),
             _ => format!("{missing} did not connect back"),
         };
-        let (strangers, last) = self.listener.strangers();
+        let away = self.listener.strangers();
         let mut happened = format!("{why}, and {missing} to {}", self.listener.address());
-        if strangers > 0 {
-            let last = last.unwrap_or_default();
+        if away.count > 0 {
             happened.push_str(&format!(
-                "; unauthenticated connections dropped: {strangers}, the last: {last}"
+                "; unauthenticated connections dropped: {}, the last: {}",
+                away.count,
+                away.last.unwrap_or_default()
             ));
         }
         for note in &self.notes {

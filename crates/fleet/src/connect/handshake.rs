@@ -3,8 +3,9 @@
 //! Model:   the listening side sends its name and a nonce; the peer its name, a nonce and its proof; then the listening side
 //!          its proof. All of that has a fixed length, so that a stranger can announce nothing. Only then the peer says
 //!          in a frame who it is, and is told in a frame what it is to do. The whole has one deadline, however slowly it
-//!          comes. The stream is not encrypted: who can change packets on the way could take a connection over after
-//!          its proofs, as with every plain control connection of a resource manager.
+//!          comes, and the listening side waits for nobody: [`judge`] says of what has come how much is wanted next. The stream
+//!          is not encrypted: who can change packets on the way could take a connection over after its proofs, as with every
+//!          plain control connection of a resource manager.
 //! Checked: `both_ends_know_each_other`, `a_stranger_is_refused`; `tests/connect.rs` with hostile peers.
 #![deny(
     clippy::unwrap_used,
@@ -126,23 +127,69 @@ pub(super) fn settle(stream: &TcpStream) -> std::io::Result<()> {
     )?)
 }
 
-/// The listening side's part, until the peer has shown the token and been shown it.
-pub(super) fn receive(stream: &TcpStream, token: &Token, end: Instant) -> std::io::Result<()> {
+/// What the listening side sent a peer, to be proved.
+pub(super) type Nonce = [u8; NONCE_BYTES];
+
+/// The bytes of a peer's word, which it says first.
+pub(super) const WORD_BYTES: usize = PEER_WORD.len();
+/// With its nonce and proof.
+const PROVED_BYTES: usize = WORD_BYTES + NONCE_BYTES + PROOF_BYTES;
+/// Of all that a peer says before it is welcome.
+pub(super) const BYTES_MAX: usize = PROVED_BYTES + WORDS_BYTES_MAX as usize;
+/// Of a frame's length.
+const LENGTH_BYTES: usize = 4;
+
+/// What to make of a peer's first bytes.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// So many more are wanted.
+    Wants(usize),
+    /// It has shown the token, and this is who it is.
+    Hello(Hello),
+}
+
+/// Begins the listening side's part. Nothing of it waits: what is sent here is short.
+pub(super) fn greet(stream: &TcpStream) -> std::io::Result<Nonce> {
     settle(stream)?;
-    let host: [u8; NONCE_BYTES] = random().map_err(Error::other)?;
+    let host: Nonce = random().map_err(Error::other)?;
     (&mut &*stream).write_all(&[&HOST_WORD[..], &host].concat())?;
-    let mut timed = Timed { stream, end };
-    let (mut word, mut peer, mut proof) = ([0; 13], [0; NONCE_BYTES], [0; PROOF_BYTES]);
-    timed.read_exact(&mut word)?;
-    if word != *PEER_WORD {
+    Ok(host)
+}
+
+/// Goes on with it, by all that the peer has said: it is shown the token when it has shown it.
+pub(super) fn judge(
+    stream: &TcpStream,
+    host: &Nonce,
+    token: &Token,
+    said: &[u8],
+) -> std::io::Result<Part> {
+    let wants = |bytes: usize| Ok(Part::Wants(bytes.saturating_sub(said.len())));
+    let Some((word, rest)) = said.split_first_chunk() else {
+        return wants(WORD_BYTES);
+    };
+    if word != PEER_WORD {
         return Err(refused("protocol violation: it does not speak as an agent"));
     }
-    timed.read_exact(&mut peer)?;
-    timed.read_exact(&mut proof)?;
-    if !same(&proof, &token.proof(Role::Peer, &peer, &host)) {
+    let Some((peer, rest)) = rest.split_first_chunk::<NONCE_BYTES>() else {
+        return wants(PROVED_BYTES);
+    };
+    let Some((proof, hello)) = rest.split_first_chunk::<PROOF_BYTES>() else {
+        return wants(PROVED_BYTES);
+    };
+    if !same(proof, &token.proof(Role::Peer, peer, host)) {
         return Err(refused("it has another token"));
     }
-    (&mut &*stream).write_all(&token.proof(Role::Host, &peer, &host))
+    if hello.is_empty() {
+        (&mut &*stream).write_all(&token.proof(Role::Host, peer, host))?;
+    }
+    let Some((length, body)) = hello.split_first_chunk::<LENGTH_BYTES>() else {
+        return wants(PROVED_BYTES + LENGTH_BYTES);
+    };
+    let length = u32::from_be_bytes(*length) as usize;
+    if body.len() < length {
+        return Ok(Part::Wants(length.saturating_sub(body.len())));
+    }
+    frame::parse(body).map(Part::Hello).map_err(Error::other)
 }
 
 /// The peer's part, until it knows that it is where it belongs.
@@ -205,6 +252,23 @@ mod tests {
         (near, listener.accept().unwrap().0)
     }
 
+    /// The listening side's part, byte by byte.
+    fn heard(stream: &TcpStream, token: &Token) -> std::io::Result<Hello> {
+        let nonce = greet(stream)?;
+        let mut said = Vec::new();
+        loop {
+            match judge(stream, &nonce, token, &said)? {
+                Part::Hello(hello) => return Ok(hello),
+                Part::Wants(more) => {
+                    assert!(more > 0);
+                    let mut byte = [0];
+                    (&mut &*stream).read_exact(&mut byte)?;
+                    said.extend(byte);
+                }
+            }
+        }
+    }
+
     fn soon() -> Instant {
         Instant::now() + Duration::from_secs(5)
     }
@@ -229,8 +293,7 @@ mod tests {
             say(&peer, &said).unwrap();
             hear::<Welcome>(&peer, soon()).unwrap()
         });
-        receive(&host, &token, soon()).unwrap();
-        assert_eq!(hear::<Hello>(&host, soon()).unwrap(), hello);
+        assert_eq!(heard(&host, &token).unwrap(), hello);
         say(&host, &Welcome::Stay {}).unwrap();
         assert_eq!(thread.join().unwrap(), Welcome::Stay {});
     }
@@ -243,20 +306,20 @@ mod tests {
         let thread = std::thread::spawn(move || {
             introduce(&peer, &Token::random().unwrap(), soon()).unwrap_err()
         });
-        let said = receive(&host, &token, soon()).unwrap_err();
+        let said = heard(&host, &token).unwrap_err();
         assert_eq!(said.to_string(), "it has another token");
         drop(host);
         assert_eq!(thread.join().unwrap().kind(), ErrorKind::PermissionDenied);
         // What was heard once is of no use again, since the nonce is another.
         let (peer, host) = ends();
-        let heard = [
+        let replayed = [
             &PEER_WORD[..],
             &[7; 16],
             &token.proof(Role::Peer, &[7; 16], &[8; 16]),
         ]
         .concat();
-        (&mut &peer).write_all(&heard).unwrap();
-        assert!(receive(&host, &token, soon()).is_err());
+        (&mut &peer).write_all(&replayed).unwrap();
+        assert!(heard(&host, &token).is_err());
         // One that listens without the token is not obeyed.
         let (peer, host) = ends();
         (&mut &host)
@@ -264,14 +327,11 @@ mod tests {
             .unwrap();
         assert!(introduce(&peer, &token, soon()).is_err());
         // Silence ends with the deadline.
-        let (peer, host) = ends();
+        let (_peer, host) = ends();
         let end = Instant::now() + Duration::from_millis(50);
-        assert_eq!(
-            receive(&host, &token, end).unwrap_err().kind(),
-            ErrorKind::TimedOut
-        );
+        let silence = introduce(&host, &token, end).unwrap_err();
+        assert_eq!(silence.kind(), ErrorKind::TimedOut);
         // A hello may not announce more than its share.
-        drop(peer);
         let (peer, host) = ends();
         (&mut &peer).write_all(&[0, 1, 0, 0]).unwrap();
         (&mut &peer).write_all(&[b' '; 8 << 10]).unwrap();

@@ -1,8 +1,8 @@
 //! The listening side: a port, and a thread that lets in who shows the token.
 //!
-//! Model:   each connection is heard by a thread of its own until it has shown the token and said who it is, which has one
-//!          deadline; so one that is silent, slow or violates the protocol holds nobody up but itself. So many may be heard at a
-//!          time; the rest wait in the kernel. Who fails is dropped and counted.
+//! Model:   the thread hears all who have connected at a time, within bounds ([`BOUNDS`]): each is sent a nonce, shows the token, is
+//!          shown it, and says who it is. One that is silent, slow or violates the protocol holds nobody up; where more come than
+//!          may be here, the one that came first goes. Who fails is dropped and counted.
 //! Checked: `strangers_are_counted_and_hold_nobody_up`; `tests/connect.rs`.
 #![deny(
     clippy::unwrap_used,
@@ -20,28 +20,31 @@
     )
 )]
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
-use sonde_channel::{Woken, readable};
+use sonde_channel::{Arrivals, Bounds, Said, TurnedAway, Woken, readable};
 
-use super::handshake::{self, Hello};
+use super::handshake::{self, Hello, Part};
 use super::token::Token;
 use crate::error::{FleetError, Result};
 
-/// From the connection to the end of the hello.
-const HEARING: Duration = Duration::from_secs(5);
-/// Connections that are heard at a time.
-const HEARD_MAX: usize = 256;
+/// What those may take who have not shown the token.
+const BOUNDS: Bounds = Bounds {
+    at_a_time: 512,
+    bytes: handshake::BYTES_MAX,
+    within: Duration::from_secs(5),
+};
+/// Connections that are taken before those that are here are heard again: each of these is heard some times, however many come.
+const AT_ONCE: usize = 32;
 /// Connections that wait in the kernel.
-const BACKLOG: i32 = 1_024;
-/// The threads do little.
+const BACKLOG: i32 = 4_096;
+/// The thread does little.
 const STACK_BYTES: usize = 128 << 10;
 
 /// One that has shown the token.
@@ -92,9 +95,7 @@ struct Shared {
     arrived: Bell,
     /// Rings when the listener closes.
     closed: Bell,
-    heard: AtomicUsize,
-    strangers: AtomicU64,
-    last: Mutex<Option<String>>,
+    away: Mutex<TurnedAway>,
 }
 
 impl Listener {
@@ -126,9 +127,7 @@ impl Listener {
             token,
             arrived,
             closed,
-            heard: AtomicUsize::new(0),
-            strangers: AtomicU64::new(0),
-            last: Mutex::new(None),
+            away: Mutex::default(),
         });
         let (sender, peers) = channel();
         let theirs = Arc::clone(&shared);
@@ -169,10 +168,9 @@ impl Listener {
     }
 
     /// How many came without the token, and what was wrong with the last.
-    pub(super) fn strangers(&self) -> (u64, Option<String>) {
-        let last = self.shared.last.lock();
-        let last = last.unwrap_or_else(PoisonError::into_inner).clone();
-        (self.shared.strangers.load(Ordering::Relaxed), last)
+    pub(super) fn strangers(&self) -> TurnedAway {
+        let away = self.shared.away.lock();
+        away.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -183,61 +181,81 @@ impl Drop for Listener {
 }
 
 /// Takes connections until the listener closes.
-fn attend(socket: &TcpListener, shared: &Arc<Shared>, peers: &Sender<Peer>) {
+fn attend(socket: &TcpListener, shared: &Shared, peers: &Sender<Peer>) {
     const PAUSE: Duration = Duration::from_millis(20);
     const LONG: Duration = Duration::from_secs(3_600);
-    let mut open = true;
-    while open {
-        let may = shared.heard.load(Ordering::Acquire) < HEARD_MAX;
-        let both = [shared.closed.as_fd(), socket.as_fd()];
-        let (list, timeout) = if may {
-            (&both[..], LONG)
-        } else {
-            (both.get(..1).unwrap_or_default(), PAUSE)
-        };
-        match readable(list, timeout) {
-            Ok(Woken::Readable(0)) => open = false,
-            Ok(Woken::Readable(_)) => match socket.accept() {
-                Ok((stream, from)) => hear(stream, from, shared, peers),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // No descriptor is left, or the peer is gone already.
-                Err(_) => std::thread::sleep(PAUSE),
-            },
-            Ok(Woken::Silence) => {}
+    let mut unknown: Arrivals<Greeted> = Arrivals::new(BOUNDS);
+    loop {
+        let own = [shared.closed.as_fd(), socket.as_fd()];
+        let descriptors: Vec<_> = own.into_iter().chain(unknown.descriptors()).collect();
+        let woken = readable(&descriptors, unknown.left().unwrap_or(LONG));
+        drop(descriptors);
+        match woken {
+            Ok(Woken::Readable(0)) => return,
+            Ok(_) => {}
             Err(_) => std::thread::sleep(PAUSE),
+        }
+        // Some at a time, so that those who came before are heard between them.
+        for _ in 0..AT_ONCE {
+            match socket.accept() {
+                Ok((stream, from)) => match Greeted::new(stream) {
+                    Ok(greeted) => unknown.come(greeted, from.ip(), handshake::WORD_BYTES),
+                    Err(error) => unknown.turn_away(from.ip(), error),
+                },
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The peer is gone already.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                // No descriptor is left.
+                Err(_) => {
+                    std::thread::sleep(PAUSE);
+                    break;
+                }
+            }
+        }
+        for (greeted, hello) in unknown.hear(|greeted, said| greeted.judge(said, &shared.token)) {
+            let stream = greeted.stream;
+            if stream.set_nonblocking(false).is_ok() {
+                // It fails where nobody wants peers any more.
+                drop(peers.send(Peer { stream, hello }));
+                shared.arrived.ring();
+            }
+        }
+        let mut away = shared.away.lock().unwrap_or_else(PoisonError::into_inner);
+        away.clone_from(unknown.away());
+    }
+}
+
+/// A connection that was sent a nonce.
+struct Greeted {
+    stream: TcpStream,
+    nonce: handshake::Nonce,
+}
+
+impl Greeted {
+    fn new(stream: TcpStream) -> std::io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        let nonce = handshake::greet(&stream)?;
+        Ok(Self { stream, nonce })
+    }
+
+    fn judge(&mut self, said: &[u8], token: &Token) -> Said<Hello> {
+        match handshake::judge(&self.stream, &self.nonce, token, said) {
+            Ok(Part::Wants(more)) => Said::Wants(more),
+            Ok(Part::Hello(hello)) => Said::Peer(hello),
+            Err(error) => Said::Unknown(error.to_string()),
         }
     }
 }
 
-fn hear(stream: TcpStream, from: SocketAddr, shared: &Arc<Shared>, peers: &Sender<Peer>) {
-    let (theirs, peers) = (Arc::clone(shared), peers.clone());
-    shared.heard.fetch_add(1, Ordering::AcqRel);
-    let end = Instant::now() + HEARING;
-    let hearing = move || {
-        let heard = || {
-            stream.set_nonblocking(false)?;
-            handshake::receive(&stream, &theirs.token, end)?;
-            handshake::hear(&stream, end)
-        };
-        match heard() {
-            Ok(hello) => {
-                // It fails where nobody wants peers any more.
-                drop(peers.send(Peer { stream, hello }));
-                theirs.arrived.ring();
-            }
-            Err(error) => {
-                let story = format!("{}: {error}", from.ip());
-                let mut last = theirs.last.lock().unwrap_or_else(PoisonError::into_inner);
-                *last = Some(story);
-                theirs.strangers.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-        theirs.heard.fetch_sub(1, Ordering::AcqRel);
-    };
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-    if thread.spawn(hearing).is_err() {
-        shared.heard.fetch_sub(1, Ordering::AcqRel);
-        shared.strangers.fetch_add(1, Ordering::Relaxed);
+impl Read for Greeted {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}
+
+impl AsFd for Greeted {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 
@@ -245,6 +263,7 @@ fn hear(stream: TcpStream, from: SocketAddr, shared: &Arc<Shared>, peers: &Sende
 mod tests {
     use super::*;
     use std::io::Write;
+    use std::time::Instant;
 
     #[test]
     fn strangers_are_counted_and_hold_nobody_up() {
@@ -258,7 +277,7 @@ mod tests {
             drop(TcpStream::connect(at).unwrap().write_all(bytes));
         }
         let peer = TcpStream::connect(at).unwrap();
-        let soon = Instant::now() + HEARING;
+        let soon = Instant::now() + BOUNDS.within;
         handshake::introduce(&peer, &token, soon).unwrap();
         let hello = Hello {
             name: "n1".into(),
@@ -271,20 +290,23 @@ mod tests {
         };
         handshake::say(&peer, &hello).unwrap();
         let began = Instant::now();
-        let heard = listener.await_peer(2 * HEARING).unwrap();
+        let heard = listener.await_peer(2 * BOUNDS.within).unwrap();
         assert_eq!(heard.hello, hello);
-        assert!(began.elapsed() < HEARING, "the silent ones were waited for");
-        while listener.strangers().0 < 3 {
+        assert!(
+            began.elapsed() < BOUNDS.within,
+            "the silent ones were waited for"
+        );
+        while listener.strangers().count < 3 {
             std::thread::sleep(Duration::from_millis(5));
         }
         drop(silent);
-        while listener.strangers().0 < 43 {
+        while listener.strangers().count < 43 {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(listener.peer().is_none());
         // A closed listener takes nobody.
         drop(listener);
-        let end = Instant::now() + HEARING;
+        let end = Instant::now() + BOUNDS.within;
         while TcpStream::connect(at).is_ok() {
             assert!(Instant::now() < end, "the port stayed open");
             std::thread::sleep(Duration::from_millis(5));

@@ -231,6 +231,7 @@ impl Fleet {
         let token = sonde_probe::token()
             .map_err(|error| FleetError::of_all("make a token", &error, error.remedy()))?;
         let one_clock = self.machines.one_clock();
+        let peers: Vec<_> = agents.keys().map(|host| self.address_of(*host)).collect();
         let mut waiting = BTreeMap::new();
         for (host, mut agent) in agents {
             let clock = if one_clock {
@@ -242,6 +243,7 @@ impl Fleet {
             let request = Request::Join(Join {
                 bind: self.address_of(host),
                 token: token.clone(),
+                peers: peers.clone(),
                 knobs: ask.knobs.clone(),
                 timeout_ns: nanos(ask.timeout),
             });

@@ -103,6 +103,24 @@ impl Spec {
 
     fn check_knobs(&self) -> Checked {
         let (path, knobs) = (self.path, &self.knobs);
+        if let (Procedure::Rate { pace, .. }, Some(most)) = (self.procedure, knobs.max_rate_bps) {
+            let largest = self.sizes_bytes.iter().copied().max().unwrap_or(0);
+            let bytes = u128::from(largest).saturating_mul(pace.rate_per_s.into());
+            let bps = bytes.saturating_mul(8);
+            refuse(
+                bps > u128::from(most),
+                format_args!(
+                    "{} messages per second of {largest} bytes are {bps} b/s, and at most {most} b/s may be sent",
+                    pace.rate_per_s
+                ),
+                "ask for fewer messages per second or shorter ones, or raise --max-rate",
+            )?;
+        }
+        refuse(
+            path.is_within_machine() && knobs.max_rate_bps.is_some(),
+            format_args!("{path} sends nothing over a network, so it has no rate to be bounded"),
+            "leave the knob `max-rate` out for unix and shm",
+        )?;
         refuse(
             path == Path::Udp && knobs.congestion.is_some(),
             format_args!("UDP has no congestion control"),

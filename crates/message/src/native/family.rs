@@ -28,10 +28,10 @@ pub(super) trait Family {
     /// Connects.
     fn dial(&self, address: &str, timeout: Duration) -> Result<Self::Stream>;
 
-    /// The next one that has connected.
-    fn accept(listener: &Self::Listener) -> Result<Self::Stream>;
+    /// The next one that has connected, and from where; nothing of it blocks.
+    fn accept(listener: &Self::Listener) -> Result<(Self::Stream, String)>;
 
-    /// Bounds reads and writes.
+    /// Makes it block, and bounds reads and writes.
     fn bound(stream: &Self::Stream, timeout: Duration) -> Result<()>;
 
     /// Makes it carry messages: nothing blocks, nothing is held back.
@@ -78,13 +78,14 @@ impl Family for TcpFamily {
         Ok(stream)
     }
 
-    fn accept(listener: &TcpListener) -> Result<TcpStream> {
-        let (stream, _) = listener.accept()?;
-        stream.set_nonblocking(false)?;
-        Ok(stream)
+    fn accept(listener: &TcpListener) -> Result<(TcpStream, String)> {
+        let (stream, from) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok((stream, from.to_string()))
     }
 
     fn bound(stream: &TcpStream, timeout: Duration) -> Result<()> {
+        stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))
     }
@@ -126,13 +127,18 @@ impl Family for UnixFamily {
         UnixStream::connect_addr(&name(place)?)
     }
 
-    fn accept(listener: &UnixListener) -> Result<UnixStream> {
+    fn accept(listener: &UnixListener) -> Result<(UnixStream, String)> {
         let (stream, _) = listener.accept()?;
-        stream.set_nonblocking(false)?;
-        Ok(stream)
+        stream.set_nonblocking(true)?;
+        let from = match sonde_sys::message::peer(&stream) {
+            Ok(peer) => format!("process {} of user {}", peer.pid, peer.uid),
+            Err(error) => error.to_string(),
+        };
+        Ok((stream, from))
     }
 
     fn bound(stream: &UnixStream, timeout: Duration) -> Result<()> {
+        stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))
     }

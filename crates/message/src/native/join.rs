@@ -3,33 +3,41 @@
 //! Model:   each other rank comes to the meeting with the run's token, its number, and how it can be reached. When all are
 //!          there rank 0 tells each of all; then ranks connect to those of lower numbers (`tcp`, `unix`) or map the memory of
 //!          the others (`shm`), say that they are ready, and go when rank 0 says so. Who comes without the token is sent
-//!          away. Every wait ends with the timeout: then the ranks that never came are named, to those that did too.
+//!          away; all who come are heard at a time, within bounds, so that none of them holds a rank up. Every wait ends with
+//!          the timeout: then the ranks that never came are named, to those that did too.
 //! Source:  unix(7) for abstract names, which are in no folder and go with their processes, and for SCM_RIGHTS.
 //! Units:   ranks from zero.
 //! Checked: `tests/join.rs`, with processes.
 //!
 //! The token is sent as it is: it keeps strangers and other runs out, not who can read the network.
 
+use std::cell::Cell;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Mesh, Woken, inbox_bytes, readable};
+use sonde_channel::{Arrivals, Bounds, Mesh, Said, inbox_bytes, readable};
 use sonde_measure::Wait;
 use sonde_sys::foreign;
 use sonde_sys::shared::{self, Shared};
 
 use super::family::{Family, TcpFamily, UnixFamily};
 use super::messenger::{Manner, Native};
-use super::record::{read_record, said, write_record};
+use super::record::{LENGTH_BYTES, Part, part_of_record, read_record, said, write_record};
 use super::shm::{self, Rings};
 use super::stream::{self, Lines};
 use crate::{Error, Messenger, Result};
 
-/// Who has connected says who it is within this.
-const HELLO_WITHIN: Duration = Duration::from_secs(3);
+/// What those may take who have not said who they are.
+const UNKNOWN: Bounds = Bounds {
+    at_a_time: 512,
+    bytes: 4 << 10,
+    within: Duration::from_secs(3),
+};
+/// Those that are taken before the others are heard again: each is heard some times, however many come.
+const AT_ONCE: usize = 32;
 /// Rank 0 decides who has never come; the others give it so much longer to say so.
 const DECISION_WITHIN: Duration = Duration::from_secs(3);
 /// Between two attempts to reach rank 0.
@@ -96,6 +104,8 @@ impl Transport {
 struct Joining<'a> {
     boot: &'a Bootstrap,
     end: Instant,
+    /// Who came, and is no rank of this run.
+    strangers: Cell<u64>,
 }
 
 /// Who has come to a meeting.
@@ -115,6 +125,7 @@ impl Bootstrap {
         let joining = Joining {
             boot: self,
             end: Instant::now() + self.timeout,
+            strangers: Cell::new(0),
         };
         let manner = Manner {
             wait: self.wait,
@@ -125,33 +136,18 @@ impl Bootstrap {
             (Transport::Tcp, Meeting::Address(meeting)) => {
                 let family = TcpFamily { own: self.own };
                 let lines = joining.lines(&family, &meeting.to_string())?;
-                Ok(Box::new(Native::new(
-                    who,
-                    "tcp",
-                    stream::LIMITS,
-                    lines,
-                    manner,
-                )))
+                let native = Native::new(who, "tcp", stream::LIMITS, lines, manner);
+                Ok(Box::new(native.joined_among(joining.strangers.get())))
             }
             (Transport::Unix, Meeting::Name(meeting)) => {
                 let lines = joining.lines(&UnixFamily, meeting)?;
-                Ok(Box::new(Native::new(
-                    who,
-                    "unix",
-                    stream::LIMITS,
-                    lines,
-                    manner,
-                )))
+                let native = Native::new(who, "unix", stream::LIMITS, lines, manner);
+                Ok(Box::new(native.joined_among(joining.strangers.get())))
             }
             (Transport::Shm, Meeting::Name(meeting)) => {
                 let rings = joining.rings(meeting)?;
-                Ok(Box::new(Native::new(
-                    who,
-                    "shm",
-                    shm::LIMITS,
-                    rings,
-                    manner,
-                )))
+                let native = Native::new(who, "shm", shm::LIMITS, rings, manner);
+                Ok(Box::new(native.joined_among(joining.strangers.get())))
             }
             (transport, meeting) => Err(Error::Argument {
                 what: "the meeting",
@@ -249,18 +245,48 @@ impl Joining<'_> {
     ) -> Result<Vec<Option<Arrival<F::Stream>>>> {
         let size = self.boot.size;
         let mut arrivals: Vec<Option<Arrival<F::Stream>>> = (0..size).map(|_| None).collect();
-        let mut strangers = 0;
+        let mut unknown = Arrivals::new(UNKNOWN);
         loop {
             let absent: Vec<usize> = (0..size)
                 .filter(|rank| wanted(*rank) && arrivals[*rank].is_none())
                 .collect();
             let Some(first) = absent.first() else {
+                let strangers = self.strangers.get() + unknown.close().count;
+                self.strangers.set(strangers);
                 return Ok(arrivals);
             };
-            let woken = readable(&[listener.as_fd()], self.left());
-            let woken = woken.map_err(|error| self.refused("waiting for ranks", error))?;
-            if woken == Woken::Silence {
-                let text = absence(&absent, size, strangers);
+            let left = unknown.left().unwrap_or(self.left()).min(self.left());
+            let descriptors: Vec<_> = std::iter::once(listener.as_fd())
+                .chain(unknown.descriptors())
+                .collect();
+            let woken = readable(&descriptors, left);
+            woken.map_err(|error| self.refused("waiting for ranks", error))?;
+            drop(descriptors);
+            // Some at a time, so that those who came before are heard between them.
+            for _ in 0..AT_ONCE {
+                let Ok((stream, from)) = F::accept(listener) else {
+                    break;
+                };
+                unknown.come(stream, from, LENGTH_BYTES);
+            }
+            let known = unknown.hear(|_, said| match part_of_record(said) {
+                Ok(Part::Wants(more)) => Said::Wants(more),
+                Ok(Part::Whole(hello)) => match self.known(&hello) {
+                    Some(known) => Said::Peer(known),
+                    None => Said::Unknown("of another run".into()),
+                },
+                Err(why) => Said::Unknown(why),
+            });
+            for (stream, (rank, says)) in known {
+                let is_wanted = wanted(rank) && arrivals[rank].is_none();
+                if is_wanted && F::bound(&stream, self.left() + DECISION_WITHIN).is_ok() {
+                    arrivals[rank] = Some(Arrival { stream, says });
+                } else {
+                    unknown.turn_away(format!("rank {rank}"), "not expected, or here already");
+                }
+            }
+            if self.left().is_zero() && arrivals[*first].is_none() {
+                let text = absence(&absent, size, unknown.close().count);
                 for arrival in arrivals.iter_mut().flatten() {
                     drop(write_record(
                         &mut arrival.stream,
@@ -268,17 +294,6 @@ impl Joining<'_> {
                     ));
                 }
                 return Err(self.silent(*first, &text));
-            }
-            let Ok(mut stream) = F::accept(listener) else {
-                continue;
-            };
-            let within = HELLO_WITHIN.min(self.left().max(Duration::from_millis(1)));
-            let heard = F::bound(&stream, within).and_then(|()| read_record(&mut stream));
-            match heard.ok().and_then(|hello| self.known(&hello)) {
-                Some((rank, says)) if wanted(rank) && arrivals[rank].is_none() => {
-                    arrivals[rank] = Some(Arrival { stream, says });
-                }
-                _ => strangers += 1,
             }
         }
     }
@@ -522,7 +537,7 @@ impl Own {
 }
 
 /// Who has not come, in words.
-fn absence(absent: &[usize], size: usize, strangers: usize) -> String {
+fn absence(absent: &[usize], size: usize, strangers: u64) -> String {
     let names: Vec<String> = absent.iter().take(8).map(usize::to_string).collect();
     let more = if absent.len() > 8 { ", …" } else { "" };
     let mut text = match absent {
@@ -559,6 +574,7 @@ mod tests {
         Joining {
             boot,
             end: Instant::now(),
+            strangers: Cell::new(0),
         }
     }
 

@@ -70,6 +70,8 @@ pub struct Native<W: Wires> {
     pub(super) ended: Option<Ended>,
     posted: Vec<u32>,
     tests: u32,
+    /// Who came to this rank as the ranks met, and is none of them.
+    strangers: u64,
 }
 
 /// How a messenger waits, and for how long at most.
@@ -104,6 +106,12 @@ impl Ended {
 }
 
 impl<W: Wires> Native<W> {
+    /// With how many came who are no ranks.
+    pub(super) fn joined_among(mut self, strangers: u64) -> Self {
+        self.strangers = strangers;
+        self
+    }
+
     pub(super) fn new(
         (rank, size): (usize, usize),
         transport: &'static str,
@@ -130,6 +138,7 @@ impl<W: Wires> Native<W> {
             groups: Groups::new(rank, size),
             wait: manner.wait,
             timeout: manner.timeout,
+            strangers: 0,
             awaited: None,
             ready: Vec::new(),
             begun: None,
@@ -680,6 +689,10 @@ impl<W: Wires> Messenger for Native<W> {
         self.check()?;
         self.awaited = None;
         self.glance()
+    }
+
+    fn strangers(&self) -> u64 {
+        self.strangers
     }
 
     fn facts(&self) -> Result<sonde_measure::Library> {

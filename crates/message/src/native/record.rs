@@ -15,11 +15,38 @@ use std::io::{ErrorKind, Read, Write};
 /// The longest line of a meeting: a table of all addresses.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// Of its length.
+pub(crate) const LENGTH_BYTES: usize = 4;
+
+/// A record that has come in part, or whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// So many bytes more.
+    Wants(usize),
+    /// Its text.
+    Whole(String),
+}
+
 /// Writes a record: its length, and its text.
 pub(crate) fn write_record(stream: &mut impl Write, text: &str) -> std::io::Result<()> {
     let mut record = (text.len() as u32).to_le_bytes().to_vec();
     record.extend_from_slice(text.as_bytes());
     stream.write_all(&record)
+}
+
+/// What the first bytes of a record ask for: so many more, or its text.
+pub(crate) fn part_of_record(said: &[u8]) -> std::result::Result<Part, String> {
+    let Some((length, text)) = said.split_first_chunk() else {
+        return Ok(Part::Wants(LENGTH_BYTES.saturating_sub(said.len())));
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    match length.checked_sub(text.len()) {
+        Some(0) => String::from_utf8(text.to_vec())
+            .map(Part::Whole)
+            .map_err(|error| error.to_string()),
+        Some(more) => Ok(Part::Wants(more)),
+        None => Err(format!("a record of {length} bytes that is longer")),
+    }
 }
 
 /// Reads a record.

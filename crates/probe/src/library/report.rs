@@ -59,6 +59,8 @@ pub struct Report {
 struct RankReport {
     served: Option<Served>,
     host: String,
+    /// Who came to it, and is no rank.
+    strangers: u64,
 }
 
 fn hostname() -> String {
@@ -76,18 +78,28 @@ pub(super) fn gather(
     let (rank, ranks) = (messenger.rank(Comm::WORLD), messenger.size(Comm::WORLD));
     let host = hostname();
     if rank > 0 {
-        let served = (rank == 1).then_some(served);
-        tell(messenger, 0, &RankReport { served, host })?;
+        let report = RankReport {
+            served: (rank == 1).then_some(served),
+            host,
+            strangers: messenger.strangers(),
+        };
+        tell(messenger, 0, &report)?;
         return Ok(None);
     }
+    measured.interference.strangers = messenger.strangers();
     let library = messenger.facts()?;
     let mut hosts = vec![host];
-    let mut told = None;
+    let mut told: Option<Served> = None;
+    let mut strangers = 0_u64;
     for other in 1..ranks {
         let seen: RankReport = hear(messenger, other)?;
         hosts.push(seen.host);
         told = told.or(seen.served);
+        strangers = strangers.saturating_add(seen.strangers);
     }
+    // A rank that is alone has served itself.
+    let mut served = told.unwrap_or(served);
+    served.refused = served.refused.saturating_add(strangers);
     measured.evidence.library = library;
     measured.evidence.ranks.merge(Ranks {
         count: Some(ranks as u64),
@@ -97,8 +109,7 @@ pub(super) fn gather(
     });
     Ok(Some(Report {
         measured,
-        // A rank that is alone has served itself.
-        served: told.unwrap_or(served),
+        served,
         marks,
     }))
 }

@@ -110,6 +110,15 @@ fn counts(line: &Line) -> Counts {
     }
 }
 
+/// Bounds what goes by this flow: the host's bound, shared by its flows.
+fn hold(join: &Join, go: &Go, line: &Line) -> std::io::Result<()> {
+    let Some(most) = join.knobs.max_rate_bps else {
+        return Ok(());
+    };
+    let bytes_per_s = most / 8 / go.flows();
+    sonde_sys::socket::set_pacing(&line.stream, bytes_per_s.max(1)).map_err(std::io::Error::other)
+}
+
 fn ready(line: &Line) -> std::io::Result<()> {
     line.stream.set_read_timeout(Some(LOOK))?;
     line.stream.set_write_timeout(Some(LOOK))?;
@@ -128,7 +137,8 @@ pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Le
     let done = listener::enter(join, go, way)
         .map_err(|error| error.to_string())
         .and_then(|mut line| {
-            let worked = ready(&line).and_then(|()| {
+            let held = hold(join, go, &line).and_then(|()| ready(&line));
+            let worked = held.and_then(|()| {
                 left.late_ns = await_start(go.start_ns);
                 let size = way.what.size_bytes as usize;
                 match way.what.kind {
@@ -274,13 +284,14 @@ fn steps_out(
 }
 
 /// A flow that comes to this host, once it was let in.
-pub(super) fn come(go: &Go, due: &Due, mut line: Line, gate: &Gate) -> Came {
+pub(super) fn come(join: &Join, go: &Go, due: &Due, mut line: Line, gate: &Gate) -> Came {
     let size = due.what.size_bytes as usize;
     let mut came = Came {
         flow: due.flow,
         ..Came::default()
     };
-    let worked = ready(&line).and_then(|()| match due.what.kind {
+    let held = hold(join, go, &line).and_then(|()| ready(&line));
+    let worked = held.and_then(|()| match due.what.kind {
         Kind::Stream => receive(go, &mut line, &mut came),
         Kind::Latency => echo(go, size, &mut line, &mut came),
         Kind::LatencyUdp => echo_udp(go, size, &mut line, &mut came),

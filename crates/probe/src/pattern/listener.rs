@@ -1,9 +1,9 @@
 //! Who may come to a pattern's data port: flows that are expected in this round, with the token.
 //!
-//! Model:   a peer says 32 bytes of token, the number of its flow and, for datagrams, the port that they come from; it is
-//!          answered by one byte and a port. Who says something else, says nothing for long, or comes for a flow that is not
-//!          expected or is here already, is turned away and counted. Peers are read as they speak: a slow one holds up
-//!          nobody.
+//! Model:   a peer comes from the address of a host of the pattern; whoever else connects is closed unread. It says 32 bytes of token,
+//!          the number of its flow and, for datagrams, the port that they come from; it is answered by one byte and a port. Who says
+//!          something else, says nothing for long, or comes for a flow that is not expected or is here already, is turned away and
+//!          counted. Peers are read as they speak: a slow one holds up nobody.
 //! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
 #![deny(
     clippy::unwrap_used,
@@ -15,10 +15,10 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Acceptor, Tcp};
+use sonde_channel::{Acceptor, Announced, Arrivals, Bounds, Said as Heard, Tcp};
 use sonde_sys::clock::monotonic_ns;
 
 use super::{Due, Go, Join, Kind, OutgoingFlow};
@@ -30,8 +30,12 @@ const HELLO_BYTES: usize = TOKEN_BYTES + 8 + 2;
 const WELCOME: u8 = b'Y';
 /// Who has said nothing whole for so long is turned away.
 const SPEAK_WITHIN: Duration = Duration::from_secs(2);
-/// The most peers that have not spoken; the first of them goes when more come.
-const UNAUTHENTICATED_MAX: usize = 1_024;
+/// What peers that have not spoken may take.
+const BOUNDS: Bounds = Bounds {
+    at_a_time: 1_024,
+    bytes: HELLO_BYTES,
+    within: SPEAK_WITHIN,
+};
 /// Between two looks at peers that have not spoken.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -65,11 +69,16 @@ fn control(what: &'static str) -> impl Fn(std::io::Error) -> Error {
     }
 }
 
-/// A peer that has not said all yet.
-struct Peer {
-    line: Line,
-    said: Vec<u8>,
-    since: Instant,
+impl Read for Line {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.stream.read(buffer)
+    }
+}
+
+impl AsFd for Line {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
 }
 
 /// The data port.
@@ -78,18 +87,23 @@ pub(super) struct Listener {
     refused: u64,
     /// Peers of a later round, which its request lets in.
     early: Vec<(u64, u16, Line)>,
-    unauthenticated: Vec<Peer>,
+    unauthenticated: Arrivals<Line>,
     token: Vec<u8>,
 }
 
 impl Listener {
     pub(super) fn open(join: &Join) -> Result<Self> {
-        let acceptor = Acceptor::bind(SocketAddr::new(join.bind, 0), join.options())?;
+        let mut acceptor = Acceptor::bind(SocketAddr::new(join.bind, 0), join.options())?;
+        let hosts = join.peers.iter().map(|address| address.to_canonical());
+        acceptor.expect(Announced {
+            addresses: Some(hosts.collect()),
+            ports: None,
+        });
         Ok(Self {
             acceptor,
             refused: 0,
             early: Vec::new(),
-            unauthenticated: Vec::new(),
+            unauthenticated: Arrivals::new(BOUNDS),
             token: join.token.as_bytes().to_vec(),
         })
     }
@@ -98,8 +112,17 @@ impl Listener {
         self.acceptor.local()
     }
 
-    pub(super) fn refused(&self) -> u64 {
+    /// Who was turned away so far.
+    pub(super) fn refused(&mut self) -> u64 {
+        let at_the_port = self.acceptor.turned_away().count;
+        self.refused = self.refused.saturating_add(at_the_port);
         self.refused
+            .saturating_add(self.unauthenticated.away().count)
+    }
+
+    /// Nobody is awaited until the next round: whoever comes is counted meanwhile.
+    pub(super) fn watch(&mut self) -> Result<()> {
+        Ok(self.acceptor.watch()?)
     }
 
     /// Lets in the flows that are expected, until all are here or the start has come.
@@ -128,11 +151,7 @@ impl Listener {
             if left.is_zero() {
                 return Ok(());
             }
-            let pause = if self.unauthenticated.is_empty() {
-                left
-            } else {
-                LOOK
-            };
+            let pause = self.unauthenticated.left().map_or(left, |_| LOOK);
             match self.acceptor.accept(None, pause.min(left)) {
                 Ok(Some(tcp)) => self.let_speak(tcp)?,
                 Ok(None) => {}
@@ -156,41 +175,23 @@ impl Listener {
         line.stream
             .set_nonblocking(true)
             .map_err(control("wait for a peer"))?;
-        if self.unauthenticated.len() >= UNAUTHENTICATED_MAX {
-            self.unauthenticated.remove(0);
-            self.refuse();
-        }
-        self.unauthenticated.push(Peer {
-            line,
-            said: Vec::new(),
-            since: Instant::now(),
-        });
+        let from = line.tcp.peer();
+        self.unauthenticated.come(line, from, HELLO_BYTES);
         Ok(())
     }
 
     /// The peers with the token that have said all: flow, port of datagrams, socket.
     fn spoken(&mut self) -> Vec<(u64, u16, Line)> {
-        let mut spoken = Vec::new();
-        for mut peer in std::mem::take(&mut self.unauthenticated) {
-            let mut buffer = [0; HELLO_BYTES];
-            let room = HELLO_BYTES.saturating_sub(peer.said.len());
-            let room = buffer.get_mut(..room).unwrap_or_default();
-            match peer.line.stream.read(room) {
-                Ok(count @ 1..) => peer.said.extend(buffer.iter().take(count)),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                _ => {
-                    self.refuse();
-                    continue;
-                }
-            }
-            match said(&peer.said, &self.token) {
-                _ if peer.since.elapsed() > SPEAK_WITHIN => self.refuse(),
-                Said::Stranger => self.refuse(),
-                Said::Part => self.unauthenticated.push(peer),
-                Said::Hello { flow, port } => spoken.push((flow, port, peer.line)),
-            }
-        }
-        spoken
+        let token = &self.token;
+        let spoken = self
+            .unauthenticated
+            .hear(|_, bytes| match said(bytes, token) {
+                Said::Stranger => Heard::Unknown("wrong token".into()),
+                Said::Part => Heard::Wants(HELLO_BYTES.saturating_sub(bytes.len())),
+                Said::Hello { flow, port } => Heard::Peer((flow, port)),
+            });
+        let flat = |(line, (flow, port))| (flow, port, line);
+        spoken.into_iter().map(flat).collect()
     }
 
     fn refuse(&mut self) {

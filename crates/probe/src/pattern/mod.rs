@@ -61,6 +61,8 @@ pub struct Join {
     pub bind: IpAddr,
     /// What peers must know: 32 characters.
     pub token: String,
+    /// The addresses of the pattern's hosts, from which they come.
+    pub peers: Vec<IpAddr>,
     /// What is set of the sockets.
     pub knobs: Knobs,
     /// The longest that a connection may take.
@@ -271,6 +273,23 @@ impl Go {
         within("a number of flows", flows as u64, 1, FLOWS_MAX as u64)
     }
 
+    /// Its flows at one time.
+    pub(crate) fn flows(&self) -> u64 {
+        self.leaving.len().max(self.coming.len()).max(1) as u64
+    }
+
+    /// With pauses between the messages of a ping-pong that keep what this host sends below the bound of `knobs`.
+    fn held_to(&self, knobs: &Knobs) -> Self {
+        let trips = self.leaving.iter().map(|way| way.what);
+        let trips = trips.filter(|what| matches!(what.kind, Kind::Latency | Kind::LatencyUdp));
+        let largest = trips.map(|what| what.size_bytes).max().unwrap_or(0);
+        let pause_ns = knobs.pause_ns(largest.saturating_mul(self.flows()));
+        Self {
+            gap_ns: self.gap_ns.max(pause_ns),
+            ..self.clone()
+        }
+    }
+
     /// When what counts begins and ends.
     pub(crate) fn counted_ns(&self) -> (u64, u64) {
         let begin_ns = self.start_ns.saturating_add(self.lead_ns);
@@ -297,6 +316,7 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
         match frame::parse::<Request>(&body)? {
             Request::Go(go) => {
                 let went = round(join, &go, &mut listener);
+                listener.watch()?;
                 let answer = match went {
                     Ok(went) => Answer::Went(went),
                     Err(error) => {
@@ -318,6 +338,8 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
 /// One round, with all flows of this host.
 fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went> {
     go.check()?;
+    let go = &go.held_to(&join.knobs);
+    let before = listener.refused();
     let gate = gate::Gate::new(go.leaving.len() + go.coming.len());
     let others = others::Others::begin();
     let mut watch = None;
@@ -334,9 +356,10 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
         let mut coming = BTreeMap::new();
         let admitted = listener.admit(join, go, |due: Due, peer| {
             let gate = &gate;
-            let run = move || flow::come(go, &due, peer, gate);
+            let run = move || flow::come(join, go, &due, peer, gate);
             coming.insert(due.flow, spawn(scope, run));
         });
+        let admitted = admitted.and_then(|()| listener.watch());
         watch = Watch::begin().ok();
         if admitted.is_err() || coming.len() < go.coming.len() {
             // What waits for the others of this host would wait in vain.
@@ -381,6 +404,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
     if let Some(watch) = watch {
         watch.end(&mut went.interference, None)?;
     }
+    went.interference.strangers = went.refused.saturating_sub(before);
     Ok(went)
 }
 

@@ -110,6 +110,7 @@ pub fn serve(server: &mut AgentLink, spec: &Spec, token: &str) -> SocketAddr {
         spec: spec.clone(),
         bind: HERE.into(),
         token: token.into(),
+        peer: Some(HERE.into()),
         flush_neighbour: None,
     };
     server.send(&Request::Serve(request)).unwrap();

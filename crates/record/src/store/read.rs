@@ -26,6 +26,18 @@ use sonde_measure::{
 /// The word for the run that began last.
 pub const LATEST: &str = "latest";
 
+/// What a run is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunName {
+    /// Its id.
+    pub run: String,
+    /// The name.
+    pub name: String,
+}
+
+/// The kind of the event that says what a run is called.
+pub const NAMED: &str = "named";
+
 /// How many ids are named when one is not found.
 const NEAREST: usize = 3;
 
@@ -59,23 +71,48 @@ impl Store {
         self.reading(|transaction| last(transaction, can_be))
     }
 
-    /// The id of the run that a text names: an id, a prefix of one id alone, [`LATEST`], or `latest~2` for the second before it.
+    /// What runs are called, in the order in which they were named: of a run the last counts. Several may have one name.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn names(&self) -> Result<Vec<RunName>, StoreError> {
+        let sql = "SELECT run, text FROM event WHERE kind = ?1 ORDER BY id";
+        self.reading(|transaction| {
+            all(transaction, sql, [NAMED], |row| {
+                Ok(RunName {
+                    run: row.get(0)?,
+                    name: row.get(1)?,
+                })
+            })
+        })
+    }
+
+    /// The id of the run that a text names: an id, a prefix of one id alone, [`LATEST`], `latest~2` for the second before it, a
+    /// name, of which the last run is meant, or `name~1` for the one of it before.
     ///
     /// # Errors
     /// When there is none, or several begin so, or the store cannot be read.
     pub fn find(&self, text: &str) -> Result<String, StoreError> {
         let known = self.runs()?.into_iter().map(|head| head.id);
         let known: Vec<String> = known.collect();
-        let back = match text.strip_prefix(LATEST) {
-            Some("") => Some(0),
-            Some(rest) => rest.strip_prefix('~').and_then(|back| back.parse().ok()),
-            None => None,
+        let (name, back) = match text.split_once('~') {
+            None => (text, Some(0)),
+            Some((name, back)) => (name, back.parse().ok()),
         };
-        if let Some(back) = back {
-            return match known.iter().rev().nth(back) {
-                Some(id) => Ok(id.clone()),
-                None => Err(self.no_run(text)?),
-            };
+        let names = self.names()?;
+        let is_called = |id: &&String| {
+            let mut of = names.iter().rev();
+            name == LATEST
+                || of
+                    .find(|one| one.run == **id)
+                    .is_some_and(|of| of.name == name)
+        };
+        let mut called = known.iter().rev().filter(is_called);
+        if let Some(id) = back.and_then(|back| called.nth(back)) {
+            return Ok(id.clone());
+        }
+        if name == LATEST {
+            return Err(self.no_run(text)?);
         }
         if known.iter().any(|id| id == text) {
             return Ok(text.to_owned());

@@ -3,8 +3,8 @@
 use crate::sample::{Shown, document};
 use crate::sample::{cell, failed, full, launch, measurement, planned, without};
 use sonde_measure::{
-    CellRecord, EventRecord, LaunchRecord, Measurement, Number, Phase, Quantity, ResultRow, Run,
-    RunState, Status, Step, VerdictStatus,
+    CellRecord, EventRecord, Interference, LaunchRecord, Measurement, Number, Phase, Quantity,
+    ResultRow, Run, RunState, Status, Step, VerdictStatus,
 };
 use sonde_record::Document;
 
@@ -177,6 +177,28 @@ fn too_few_launches_are_told() {
         reason(row).starts_with("1 repetition: a confidence interval needs six; 2 were planned"),
         "{row:?}"
     );
+}
+
+#[test]
+fn strangers_make_a_row_uncertain() {
+    let mut run = latencies(6, |cell| (0..6).map(|index| latency(cell, index)).collect());
+    assert_eq!(run.rows()[0].reason, None);
+    for (launch, count) in run.launches.iter_mut().zip([0, 900, 1]) {
+        launch.interference.push(Interference {
+            host: "h2".into(),
+            strangers: count,
+            ..Interference::default()
+        });
+    }
+    let row = &run.rows()[0];
+    assert_eq!(row.status, Status::Measured);
+    assert_eq!(
+        reason(row),
+        "uncertain: unauthenticated peers came to a data port in 2 repetitions"
+    );
+    // Of a repetition that is not in the row nothing is said.
+    run.launches[1].results[0].failure = Some("lost".into());
+    assert!(reason(&run.rows()[0]).ends_with("came to a data port in 1 repetition"));
 }
 
 #[test]

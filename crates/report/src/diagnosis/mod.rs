@@ -45,6 +45,18 @@ pub struct Diagnosis {
     pub needed_bytes: Option<u64>,
     /// What holds it back, the first to be changed first.
     pub causes: Vec<Cause>,
+    /// What the rules looked at.
+    pub looked: Vec<Looked>,
+}
+
+/// What a rule looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Looked {
+    /// The rule, as of a cause.
+    pub rule: String,
+    /// What it found.
+    pub found: String,
 }
 
 impl Diagnosis {
@@ -107,5 +119,6 @@ pub fn of(evidence: &Evidence) -> Diagnosis {
         rtt_ns: evidence.rtt_ns,
         needed_bytes: evidence.needed_bytes(),
         causes: crate::finding::causes(evidence),
+        looked: crate::words::looked::looked(evidence),
     }
 }

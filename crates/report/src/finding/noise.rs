@@ -16,7 +16,7 @@ use super::{Finding, Severity};
 use crate::index::{Index, LATENCY, p50};
 use crate::words::noise as words;
 
-const STOLEN: f64 = 0.01;
+pub(crate) const STOLEN: f64 = 0.01;
 const TAIL: f64 = 5.0;
 const SLOWEST: f64 = 50.0;
 

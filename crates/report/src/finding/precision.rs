@@ -3,8 +3,8 @@
 //! Model:   `not-measured`: rows that failed or were skipped, by network and reason, and cells without any row's figure.
 //!          `launches-missing`: launches that failed or were not made, of cells that others measured.
 //!          `interval-not-reached`: main rows whose interval of the median is wider than 5 % of it on the farther side.
-//!          `few-launches`: main rows from fewer than six launches, which have no interval at all. None of these is ever
-//!          left out.
+//!          `few-launches`: main rows from fewer than six launches, which have no interval at all; not those of all pairs, of which
+//!          a launch has every pair and what stands out is measured again. None of these is ever left out.
 //! Source:  Hoefler & Belli, SC'15, rules 4 and 5; N28. Six launches are the fewest whose extremes hold the median with 95 %.
 //! Checked: `wide_intervals_are_counted`, `two_launches_have_no_interval`, `what_is_missing_is_named`,
 //!          `lost_launches_are_counted`.
@@ -15,6 +15,7 @@ use sonde_measure::{ResultRow, Status};
 
 use super::{Finding, Severity};
 use crate::index::{Index, interval, is_main, p50};
+use crate::matrix::is_row_of_matrix;
 use crate::words::precision::{Few, Launches, Missing, Nothing, Wide};
 
 pub(crate) const WIDE: f64 = 0.05;
@@ -62,6 +63,7 @@ pub(super) fn few_launches(index: &Index<'_>) -> Option<Finding> {
             .rows
             .iter()
             .filter(|row| row.status == Status::Measured && is_main(row))
+            .filter(|row| !is_row_of_matrix(row))
     };
     let few: Vec<u64> = main()
         .map(|row| row.launches)

@@ -9,6 +9,7 @@
 //!          number of comparisons, and measuring again.
 //! Checked: the tests of `blame`, `suspect` and `odd`.
 
+mod all_pairs;
 mod blame;
 mod evidence;
 mod heat;
@@ -21,23 +22,37 @@ mod suspect;
 mod testing;
 mod way;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Fixed, Flow, Number, Quantity, Repetition, Run};
+use sonde_measure::{Factors, Fixed, Flow, Number, Quantity, Repetition, ResultRow, Run};
 
 use crate::diagnosis::HostTrait;
 use crate::finding::Finding;
-use crate::index::{Index, median};
+use crate::index::{Index, PATTERN, median};
 
+pub use all_pairs::AllPairs;
 pub(crate) use heat::heat;
 pub use heat::{HeatFigure, HeatMap, HeatMark, HeatView, SIDE_MAX};
-pub use sensitivity::{Retest, Sensitivity, sensitivity};
+pub use sensitivity::{RETEST, Retest, Sensitivity, sensitivity};
 pub use suspect::{Suspects, suspects};
 
 /// The pattern's name in the knobs of its cells.
 pub const ALL_PAIRS: &str = "all-pairs";
+
+/// The rule of hosts of a matrix that are not set as the others.
+pub const ODD: &str = "host-odd";
+
+/// Whether a cell is of a matrix of all pairs.
+pub(crate) fn is_of_matrix(factors: &Factors) -> bool {
+    factors.probe == PATTERN && factors.knobs.get(PATTERN).map(String::as_str) == Some(ALL_PAIRS)
+}
+
+/// Whether a row is: its figures are judged over pairs, not by repetitions of their own.
+pub fn is_row_of_matrix(row: &ResultRow) -> bool {
+    row.probe == PATTERN && row.knobs.get(PATTERN).map(String::as_str) == Some(ALL_PAIRS)
+}
 
 /// Under what a pair was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,9 +157,7 @@ impl Matrix {
         let mut others: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for cell in &run.cells {
             let factors = &cell.factors;
-            if factors.probe != "pattern"
-                || factors.knobs.get("pattern").map(String::as_str) != Some(ALL_PAIRS)
-            {
+            if !is_of_matrix(factors) {
                 continue;
             }
             matrix.network.clone_from(&factors.network);
@@ -203,6 +216,14 @@ impl Matrix {
             .iter()
             .filter(move |((one, other, _), _)| *one == stage && *other == kind);
         of.map(|((_, _, pair), reading)| (*pair, reading)).collect()
+    }
+
+    /// Ordered pairs that gave a figure together with others.
+    pub fn pairs(&self) -> usize {
+        let together = self.readings.keys();
+        let together = together.filter(|(stage, ..)| *stage == Stage::Together);
+        let pairs: BTreeSet<Pair> = together.map(|(.., pair)| *pair).collect();
+        pairs.len()
     }
 
     pub fn name(&self, host: usize) -> &str {

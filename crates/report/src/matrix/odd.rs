@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use sonde_measure::{HostRecord, Run, Setting, SettingValue};
 
+use super::ODD;
 use crate::diagnosis::{HostTrait, majority, remedy};
 use crate::finding::{Finding, Severity};
 use crate::words::hosts as words;
@@ -104,7 +105,7 @@ pub(super) fn hosts(run: &Run) -> Vec<Finding> {
                     })
                     .collect(),
             };
-            Finding::said("host-odd", Severity::Warning, &found)
+            Finding::said(ODD, Severity::Warning, &found)
         })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! The screen on runs made by hand.
 
-use sonde_measure::{Quantity, Run, RunState, Step, Testbed};
+use sonde_measure::{Judged, Quantity, Run, RunState, Step, Testbed};
 
 use super::*;
 use crate::testing::{Net, Runs, net, verdict};
@@ -288,6 +288,71 @@ fn real_hosts_are_counted_in_pairs() {
         "{text}"
     );
     assert!(line(&text, "TRUST").contains("HIGH"), "{text}");
+}
+
+/// An assessment that begins with all pairs of four hosts.
+fn with_all_pairs(change: impl Fn(&mut Run)) -> Run {
+    let mut run = assessed(quiet(), "lan", 94_000_000, 117_000).done();
+    let mut matrix = crate::testing::all_pairs(4);
+    change(&mut matrix);
+    let names: Vec<String> = matrix.hosts.iter().map(|host| host.name.clone()).collect();
+    for cell in run.cells.iter_mut().chain(&mut matrix.cells) {
+        cell.factors.hosts.clone_from(&names);
+    }
+    for launch in &mut run.launches {
+        (launch.src, launch.dst) = (names[0].clone(), names[1].clone());
+    }
+    run.hosts = matrix.hosts;
+    run.cells.splice(0..0, matrix.cells);
+    run.launches.splice(0..0, matrix.launches);
+    run
+}
+
+#[test]
+fn all_pairs_stand_above_the_networks() {
+    let run = with_all_pairs(|_| ());
+    assert!(Assessment::is_of(&run));
+    let text = screen(&run);
+    assert!(
+        line(&text, "PAIRS")
+            .ends_with("PASS: on lan of 4 hosts and 12 ordered pairs none stands out; the other"),
+        "{text}"
+    );
+    assert!(text.contains("         figures are of 1 of 12\n"), "{text}");
+    // One launch has every pair: that is neither few repetitions nor a late cell of the figures below.
+    assert!(line(&text, "TRUST").contains("HIGH"), "{text}");
+    let facts = Assessment::of(&run);
+    assert_eq!((facts.scope.pairs, facts.scope.pairs_beside), (12, 1));
+    // Other patterns have tables of their own.
+    let mut other = run;
+    for cell in &mut other.cells {
+        if let Some(pattern) = cell.factors.knobs.get_mut("pattern") {
+            *pattern = "shift:1".into();
+        }
+    }
+    assert!(!Assessment::is_of(&other));
+}
+
+#[test]
+fn a_bad_host_is_named_with_its_figures() {
+    let run = with_all_pairs(|matrix| {
+        for launch in &mut matrix.launches {
+            if launch.src == "node0002" || launch.dst == "node0002" {
+                launch.results[0].series.clear();
+                launch.results[0].failure = Some("no route to host".into());
+            }
+        }
+    });
+    let text = screen(&run);
+    let pairs = line(&text, "PAIRS");
+    assert!(
+        pairs.starts_with("PAIRS    FAIL: node0002 is bad: 6 of its 6 pairs gave no result; check"),
+        "{text}"
+    );
+    assert!(!line(&text, "TRUST").contains("host-unreached"), "{text}");
+    let facts = Assessment::of(&run).all_pairs.unwrap();
+    assert_eq!((facts.state, facts.pairs), (Judged::Fail, 6));
+    assert_eq!(facts.hosts, ["node0002"]);
 }
 
 #[test]

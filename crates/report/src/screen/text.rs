@@ -1,15 +1,15 @@
 //! An assessment as text: at most 24 lines of 80 columns.
 //!
-//! Model:   the head, the trust and the networks have their lines; what is lost gets those that are left, at most two an entry. What does
+//! Model:   the head, the trust, the verdict on all pairs and the networks have their lines; what is lost gets those that are left, at most two an entry. What does
 //!          not fit is left out from its end, clause by clause, and counted where it is an entry. A figure that is null is a dash,
 //!          one that is not distinguishable from 0 a question mark; `~` marks those of an emulation that was behind schedule.
 //! Units:   µs; bits a second, decimal; per cent.
 //! Checked: the tests of `screen`; `tests/screen.rs` of the command.
 
-use sonde_measure::Testbed;
+use sonde_measure::{Judged, Testbed};
 
-use super::{AssessedNetwork, Assessment, Figures, OneWay, Scope, TrustLevel};
-use crate::format::{bytes, significant};
+use super::{AssessedNetwork, Assessment, Figures, OneWay, Scope};
+use crate::format::{bytes, lasted, significant};
 use crate::lost::LostAt;
 use crate::table::wrapped;
 use crate::words::lost::distance;
@@ -25,6 +25,8 @@ const NETWORKS: usize = 6;
 const ENTRY: usize = 2;
 /// So many of the largest keep them where there is no room for all.
 const WHOLE: usize = 2;
+/// The most lines of the verdict on all pairs: where one thing stands out, and of each of several.
+const PAIRS: (usize, usize) = (3, 2);
 /// The most lines of what to do.
 const NEXT: usize = 2;
 /// The indentation of what follows a word in capitals.
@@ -52,6 +54,7 @@ impl Assessment {
     pub fn text(&self, place: &Place) -> String {
         let mut lines = vec![self.head()];
         lines.extend(self.trusted());
+        lines.extend(self.pairs());
         lines.extend(self.measured());
         let last = self.last(place);
         let room = LINES - lines.len() - last.len() - 1;
@@ -73,11 +76,7 @@ impl Assessment {
 
     fn trusted(&self) -> Vec<String> {
         let trust = &self.trust;
-        let level = match trust.level {
-            TrustLevel::Low => "LOW",
-            TrustLevel::Medium => "MEDIUM",
-            TrustLevel::High => "HIGH",
-        };
+        let level = trust.level.word().to_uppercase();
         let usable = self.usable();
         let reasons = trust.reasons.join("; ");
         let most = 2 - usize::from(usable.is_some());
@@ -86,6 +85,39 @@ impl Assessment {
         let heads = std::iter::once(format!("{:<INDENT$}{level:<INDENT$}", "TRUST"));
         let heads = heads.chain(std::iter::repeat(" ".repeat(2 * INDENT)));
         heads.zip(lines).map(|(head, line)| head + &line).collect()
+    }
+
+    /// The verdict on all pairs, and how many pairs the other figures are of.
+    fn pairs(&self) -> Vec<String> {
+        let Some(all) = &self.all_pairs else {
+            return Vec::new();
+        };
+        let most = match (all.state, all.reasons.len()) {
+            (Judged::Pass, _) | (_, 1) => PAIRS.0,
+            _ => PAIRS.1,
+        };
+        let mut lines: Vec<String> = Vec::new();
+        for reason in all.reasons.iter().take(2) {
+            let mut text = reason.clone();
+            if all.state == Judged::Pass {
+                text = format!("on {} {text}", all.network);
+                if self.scope.pairs_beside < all.pairs_all {
+                    let (beside, of) = (self.scope.pairs_beside, all.pairs_all);
+                    text += &format!("; the other figures are of {beside} of {of}");
+                }
+            }
+            let head = match lines.is_empty() {
+                true => format!("{}: ", all.state.word()),
+                false => String::new(),
+            };
+            lines.extend(fit(&(head + &text), COLUMNS - INDENT, most));
+        }
+        let rest = all.reasons.len().saturating_sub(2);
+        if rest > 0 {
+            lines.push(format!("and {rest} more: --findings"));
+        }
+        headed(&mut lines, "PAIRS");
+        lines
     }
 
     /// Which figures can be used though the emulation was behind schedule.
@@ -221,11 +253,7 @@ const fn label(at: LostAt) -> &'static str {
 impl Scope {
     /// How long it took, as `3 min 12 s`; none while it runs, and after it was killed.
     pub fn took(&self) -> Option<String> {
-        self.took_ns.map(|ns| match ns / 1_000_000_000 {
-            s @ ..60 => format!("{s} s"),
-            s @ ..600 => format!("{} min {} s", s / 60, s % 60),
-            s => format!("{} min", s / 60),
-        })
+        self.took_ns.map(lasted)
     }
 
     fn words(&self) -> String {

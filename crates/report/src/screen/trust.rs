@@ -18,14 +18,15 @@ use sonde_measure::{Number, ResultRow, Status};
 
 use crate::finding::noise::stolen_from;
 use crate::finding::precision::{LAUNCHES_MIN, WIDE, half_width};
-use crate::finding::{Finding, Severity};
+use crate::finding::{Finding, Severity, is_verdict};
 use crate::format::{counted, percent};
 use crate::index::{Index, is_main, p50};
+use crate::matrix::is_row_of_matrix;
 
 /// From this share of late cells on the trust is low.
-const LATE: f64 = 0.25;
+pub(super) const LATE: f64 = 0.25;
 /// The same of stolen CPU time.
-const STOLEN: f64 = 0.05;
+pub(super) const STOLEN: f64 = 0.05;
 /// From this share of wide intervals on it is not high.
 const MANY_WIDE: f64 = 0.25;
 /// Figures of a kind can be used where no more of their cells are touched.
@@ -127,7 +128,9 @@ struct Cells<'a> {
 impl Trust {
     pub(super) fn of(index: &Index<'_>, findings: &[Finding]) -> Self {
         let mut kinds: BTreeMap<Option<Figures>, Cells<'_>> = BTreeMap::new();
-        let main: Vec<&ResultRow> = index.rows.iter().filter(|row| is_main(row)).collect();
+        // All pairs have a verdict of their own.
+        let main = index.rows.iter().filter(|row| is_main(row));
+        let main: Vec<&ResultRow> = main.filter(|row| !is_row_of_matrix(row)).collect();
         for row in &main {
             let Some(verdict) = &row.verdict else {
                 continue;
@@ -279,7 +282,8 @@ fn warnings(findings: &[Finding]) -> Option<(TrustLevel, String)> {
     ];
     let mut rules: Vec<&str> = Vec::new();
     for finding in findings {
-        let is_new = !TOLD.contains(&&*finding.rule) && !rules.contains(&&*finding.rule);
+        let is_told = TOLD.contains(&&*finding.rule) || is_verdict(&finding.rule);
+        let is_new = !is_told && !rules.contains(&&*finding.rule);
         if finding.severity == Severity::Warning && is_new {
             rules.push(&finding.rule);
         }

@@ -51,6 +51,7 @@ pub fn checks_table(run: &Run, width: usize) -> Option<String> {
         keys: RESULT + 1,
         first: 4,
         words: RESULT + 1,
+        loose: false,
     };
     sheet.leave_out_marked(marked);
     let legend = "Libraries compared with what one rank computes alone. A repetition is right where no result of it was wrong.";

@@ -117,6 +117,7 @@ fn flows(mut rows: Vec<(Factors, ResultRow)>, width: usize) -> String {
         keys: FLOW + 1,
         first: 3,
         words: FLOW + 1,
+        loose: false,
     };
     sheet.leave_out_marked(marked);
     let missing = rows.into_iter().map(|(_, row)| row);
@@ -166,6 +167,7 @@ fn hosts(run: &Run, width: usize) -> String {
         keys: 1,
         first: 4,
         words: 1,
+        loose: false,
     };
     let legend = "All pairs, medians of each host: one-way latency (RTT/2) of 1 B and its tail, streams to the host and from it, the \
         same with one in the other direction.";

@@ -92,6 +92,7 @@ pub fn kernel_table(run: &Run, width: usize) -> Option<String> {
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
+        loose: false,
     };
     if rows.iter().all(|row| row.printed.is_none()) {
         sheet.cut(PRINTED_TIMES);
@@ -236,6 +237,7 @@ fn messages(rows: &[KernelRow], width: usize) -> Option<String> {
         keys: 4,
         first: 3,
         words: 4,
+        loose: false,
     };
     if counted
         .iter()
@@ -280,6 +282,7 @@ fn others(all: &[PrintedElsewhere], width: usize) -> Option<String> {
         keys: 2,
         first: 2,
         words: 2,
+        loose: false,
     };
     let legend = format!("Printed for other machines: {}.", first.cite);
     Some(format!(

@@ -33,6 +33,7 @@ pub fn library_table(run: &Run, width: usize) -> Option<String> {
         keys: 5,
         first: 3,
         words: 5,
+        loose: false,
     };
     sheet.leave_out_marked([(4, rows.iter().all(|row| row.load.is_none()))]);
     let legend = "Libraries against the transport beneath, at equal completion: one-way latency (RTT/2), warm, the library's less the \

@@ -54,6 +54,7 @@ pub fn messages_table(run: &Run, width: usize) -> Option<String> {
         keys: LOAD + 1,
         first: 4,
         words: LOAD + 1,
+        loose: false,
     };
     sheet.leave_out_marked(marked);
     let legend = "Messages of a program without its computation. Time: from the first step to the end of the last one at the longest \

@@ -43,6 +43,7 @@ pub fn placements_table(run: &Run, width: usize) -> Option<String> {
         keys: WITH + 1,
         first: 4,
         words: WITH + 1,
+        loose: false,
     };
     sheet.leave_out_marked(marked);
     let legend = "A program under placements of its ranks. Time: the program's own on the slowest rank, the median of all repetitions.";

@@ -114,6 +114,7 @@ pub(super) fn places(
         keys: KEYS.len(),
         first: 0,
         words: KEYS.len(),
+        loose: false,
     };
     for place in &all {
         column(&mut sheet, rows, &problems, place, &all, over);

@@ -53,7 +53,7 @@ atm-oc3c:vc=svc  udp            -      -       -    41.30
 
 network          path  stream  ceiling  reached    n½    src    dst      emulation
                          Mb/s     Mb/s        %     B   ns/B   ns/B
-───────────────────────────────────────────────────────────────────────────────────
+──────────────────────────────────────────────────────────────────────────────────
 loopback         tcp   19 970        -        -     -  0.301  0.388              -
 atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1 of 5 behind
 atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1 of 1 behind

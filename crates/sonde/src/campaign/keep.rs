@@ -35,7 +35,7 @@ impl Campaign<'_> {
         let kept = self.store.launches(&self.run.head.id, &records);
         self.run.launches.extend(records);
         let (run, observer) = (&self.run, &mut self.observer);
-        self.bar.suspend(|| observer.launched(run));
+        self.progress.suspend(|| observer.launched(run));
         kept
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
-use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, left, unix_ns};
+use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, unix_ns};
 use crate::defect;
 use crate::flows::Rounds;
 use crate::pattern::Cells;
@@ -31,9 +31,8 @@ impl Campaign<'_> {
             rounds.all.len(),
             net.hosts.len()
         );
-        let left = left(&self.bar, self.began);
-        self.bar.set_message(format!("{left} left; {now}"));
-        self.bar.suspend(|| tell!("sonde: {now}"));
+        self.progress.begins(&now);
+        self.progress.suspend(|| tell!("sonde: {now}"));
         defect::doing(format!("in {now}"));
         let began_unix_ns = unix_ns();
         let order = rounds.in_order(index);
@@ -50,7 +49,8 @@ impl Campaign<'_> {
         let mut made = Vec::new();
         match launched {
             Err(error) => {
-                self.bar.suspend(|| tell!("sonde: {now} failed: {error}"));
+                self.progress
+                    .suspend(|| tell!("sonde: {now} failed: {error}"));
                 made.push(failed(block, index, &error.to_string()));
             }
             Ok(launched) => {
@@ -59,7 +59,7 @@ impl Campaign<'_> {
                 }
                 for (host, why) in &launched.lost {
                     let text = format!("{} did not finish: {why}", net.hosts[*host]);
-                    self.bar.suspend(|| tell!("sonde: {text}"));
+                    self.progress.suspend(|| tell!("sonde: {text}"));
                     self.warn(text)?;
                 }
                 if launched.refused > 0 {
@@ -73,8 +73,10 @@ impl Campaign<'_> {
         for record in &mut made {
             record.began_unix_ns = began_unix_ns;
         }
+        let flows = made.len();
         self.keep(made)?;
-        self.bar.inc(block.estimate_ns);
+        self.progress.saw(&net.name, block, &self.run, flows);
+        self.progress.ended(block.estimate_ns);
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 45] = [
+const OPTIONS: [(&str, &str, Shown); 54] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("mode", WHAT, LongOnly),
@@ -39,6 +39,9 @@ const OPTIONS: [(&str, &str, Shown); 45] = [
     ("udp-limit", WHAT, Always),
     ("lost", WHAT, LongOnly),
     ("apply", WHAT, Always),
+    ("flow", WHAT, Always),
+    ("rho", WHAT, Always),
+    ("of", WHAT, LongOnly),
     ("testbed", WHERE, Always),
     ("network", WHERE, Always),
     ("hosts", WHERE, LongOnly),
@@ -47,6 +50,8 @@ const OPTIONS: [(&str, &str, Shown); 45] = [
     ("load-flow", WHERE, LongOnly),
     ("load-of", WHERE, LongOnly),
     ("line-rate", WHERE, LongOnly),
+    ("max-rate", HOW_OFTEN, LongOnly),
+    ("max-seconds", HOW_OFTEN, LongOnly),
     ("attachment", WHERE, LongOnly),
     ("profile", WHERE, LongOnly),
     ("script", WHERE, LongOnly),
@@ -56,11 +61,15 @@ const OPTIONS: [(&str, &str, Shown); 45] = [
     ("quick", HOW_OFTEN, Always),
     ("thorough", HOW_OFTEN, LongOnly),
     ("budget", HOW_OFTEN, LongOnly),
+    ("for", HOW_OFTEN, Always),
     ("window", HOW_OFTEN, LongOnly),
     ("lead", HOW_OFTEN, LongOnly),
     ("samples", HOW_OFTEN, LongOnly),
     ("precision", HOW_OFTEN, LongOnly),
     ("seed", HOW_OFTEN, LongOnly),
+    ("name", OUTPUT, LongOnly),
+    ("html", OUTPUT, LongOnly),
+    ("open", OUTPUT, LongOnly),
     ("json-stream", OUTPUT, LongOnly),
     ("strict", OUTPUT, LongOnly),
     ("print-plan", OUTPUT, LongOnly),
@@ -68,7 +77,7 @@ const OPTIONS: [(&str, &str, Shown); 45] = [
 ];
 
 /// Of every command that measures, whatever else it has.
-const OF_OUTPUT: [&str; 5] = ["out", "json", "dry-run", "table", "findings"];
+const OF_OUTPUT: [&str; 7] = ["out", "json", "csv", "to", "dry-run", "table", "findings"];
 
 const MORE: &str = "`--help` shows all options, with their defaults, and the exit codes.";
 

@@ -35,7 +35,7 @@ const WORDS: [(&str, &str); 20] = [
 ];
 
 /// Options of other tools, and what does it here.
-const OPTIONS: [(&[&str], &str); 12] = [
+const OPTIONS: [(&[&str], &str); 9] = [
     (&["-u", "--udp"], "UDP is a path: `--path udp`"),
     (
         &["-c", "--client", "-s", "--server", "--host", "-H"],
@@ -46,20 +46,8 @@ const OPTIONS: [(&[&str], &str); 12] = [
         "an interface of real hosts is a network: `--network eth=eth0`",
     ),
     (
-        &["--html"],
-        "the page of a run that is stored is written by `sonde report html --to FILE`",
-    ),
-    (
-        &["--csv"],
-        "the rows of a run that is stored are written by `sonde report export --csv`",
-    ),
-    (
-        &["--open"],
-        "the file is named when it is written: open it by your browser",
-    ),
-    (
-        &["--name", "--tag"],
-        "a run is known by its id, by `latest` and `latest~1`; a folder of its own is `--out DIR`",
+        &["-1", "-2"],
+        "the run before the latest is `latest~1`, and that before it `latest~2`",
     ),
     (
         &["--latency", "--bandwidth", "--throughput"],

@@ -1,6 +1,7 @@
 //! `sonde lab`: its subcommands, and which task each becomes.
 
 use super::lab_check::{self, LabCheckOptions};
+use super::output::OutputOptions;
 use super::typed;
 use crate::failure::Failure;
 use crate::{lab, networks, plan, replay, testbed};
@@ -79,9 +80,8 @@ pub enum LabTask {
         /// These networks, as `--network` names them.
         #[arg(value_name = "NETWORK", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
         names: Vec<String>,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputOptions,
         /// These networks instead, with knobs, or files of your own.
         #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
         networks: Vec<String>,
@@ -91,7 +91,7 @@ pub enum LabTask {
     },
     /// Measure the emulation itself: rate and delay error, lateness, frames per second.
     #[command(after_help = lab_check::EXAMPLES)]
-    Check(LabCheckOptions),
+    Check(Box<LabCheckOptions>),
     /// Replay a ledger of `lab run --ledger` under the virtual clock, and compare.
     #[command(
         after_help = "Example:\n  sonde lab run --ledger /tmp/l -- ping -c 3 h2; sonde lab replay /tmp/l"
@@ -135,10 +135,10 @@ impl LabTask {
             Self::Tell { words } => lab::tell(&words.join(" ")),
             Self::List {
                 names,
-                json,
+                output,
                 networks,
                 profile,
-            } => networks::list(&[names, networks].concat(), profile, json),
+            } => networks::list(&[names, networks].concat(), profile, output.take()?),
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
         }

@@ -1,7 +1,9 @@
 //! `sonde load`: its options, lowered to a task.
 
 use super::options::testbed_named;
+use super::output::{OutputOptions, PageOptions};
 use super::{OUT, typed};
+use crate::allowance::{Allowance, AllowanceOptions};
 use crate::failure::Failure;
 use crate::load::Task;
 use crate::measure;
@@ -53,13 +55,22 @@ pub struct LoadOptions {
     #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_name(), hide_possible_values = true)]
     network: Option<String>,
     #[command(flatten)]
+    allow: AllowanceOptions,
+    #[command(flatten)]
     hosts: HostOptions,
     /// The folder of the store.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     out: PathBuf,
-    /// Print JSON.
+    /// Name the run, so that reports find it; of several runs with one name the last is meant, and NAME~1 is the one before.
+    #[arg(long, visible_alias = "tag", value_name = "NAME", value_parser = typed::run_name)]
+    name: Option<String>,
+    #[command(flatten)]
+    output: OutputOptions,
+    #[command(flatten)]
+    page: PageOptions,
+    /// Print the flows of the load, as far as they are known before it is made.
     #[arg(long)]
-    json: bool,
+    dry_run: bool,
 }
 
 impl LoadOptions {
@@ -86,6 +97,13 @@ impl LoadOptions {
         if lasts < Duration::from_millis(100) || lasts > Duration::from_secs(86_400) {
             return Err(Failure::usage("`--for` is 100ms to a day, as in 30s"));
         }
+        let allow = self.allow.over(&Allowance::default());
+        if let Some(most) = allow.time().filter(|most| lasts > *most) {
+            return Err(Failure::usage(format!(
+                "`--for` is longer than `--max-seconds` ({} s) allows: shorten it, or raise the bound",
+                most.as_secs_f64()
+            )));
+        }
         let size = self.size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS));
         Task {
             load: Load {
@@ -96,12 +114,12 @@ impl LoadOptions {
                 ..Load::poisson(self.rho)
             },
             lasts,
-            measurement: self.measurement(),
+            measurement: self.measurement()?,
         }
         .run()
     }
 
-    fn measurement(self) -> measure::Task {
+    fn measurement(self) -> Result<measure::Task, Failure> {
         let (kind, names) = self.testbed;
         let testbed = TestbedPlan {
             kind,
@@ -115,23 +133,26 @@ impl LoadOptions {
             ..Repeat::default()
         };
         let mut plan = Plan::new(testbed, Vec::new(), repeat);
+        plan.allow = self.allow.over(&Allowance::default());
         let network = self.network.map(|text| NetworkPlan::of(kind, &text));
         plan.networks.extend(network);
         plan.profile.name = self.hosts.profile.to_string();
-        measure::Task {
+        Ok(measure::Task {
             sources: Default::default(),
             plan: plan.filled(),
             out: self.out,
             resume: None,
-            json: self.json,
+            print: self.output.take()?,
+            page: self.page.taken(),
+            name: self.name,
             json_stream: false,
             form: crate::shown::Form::Rows,
             strict: false,
-            dry_run: false,
+            dry_run: self.dry_run,
             print_plan: false,
             tun: self.hosts.tun,
             listen: sonde_fleet::Listen::default(),
             traced: false,
-        }
+        })
     }
 }

@@ -3,6 +3,7 @@
 mod accept;
 mod agent;
 mod check;
+mod complete;
 mod help;
 mod instead;
 mod lab;
@@ -11,6 +12,7 @@ mod load;
 mod messages;
 mod npb;
 mod options;
+mod output;
 mod pattern;
 mod place;
 mod probe;
@@ -23,17 +25,19 @@ mod typed;
 use crate::any_path::AnyPath;
 use crate::doctor;
 use crate::failure::Failure;
-use crate::plan::{Kind, Plan};
+use crate::plan::{Effort, Kind, Plan};
 use crate::report::{self, ReportTask};
 use crate::shown::Form;
 use crate::testbed;
 use clap::{CommandFactory, Parser, Subcommand};
 use lab::LabTask;
 pub use options::Common;
+pub use output::{OutputOptions, PageOptions};
 use probe::ProbeTask;
 use std::path::{Path, PathBuf};
 use tune::TuneOptions;
 
+pub use complete::answered;
 pub use instead::explained;
 pub use lab::ProgramOptions;
 pub use typed::{change, hosts, load, name, network_name, per_mille};
@@ -88,10 +92,10 @@ enum Task {
         #[arg(short = 'p', long = "path", value_delimiter = ',', value_parser = typed::path_name(), hide_possible_values = true)]
         paths: Vec<AnyPath>,
         /// Print the tables instead of the screen.
-        #[arg(long, conflicts_with_all = ["json", "json_stream"])]
+        #[arg(long, conflicts_with_all = ["json", "csv", "json_stream"])]
         table: bool,
         /// Print the findings instead of the screen, one entry for each rule.
-        #[arg(long, conflicts_with_all = ["json", "json_stream", "table"])]
+        #[arg(long, conflicts_with_all = ["json", "csv", "json_stream", "table"])]
         findings: bool,
     },
     /// Accept or reject a cluster: all pairs of hosts, then what `assess` measures, held against what is required.
@@ -135,9 +139,8 @@ enum Task {
         /// End and remove these.
         #[arg(long, requires = "leftovers")]
         clear: bool,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputOptions,
     },
     /// Serve measurements over standard input and output, or over a connection to an orchestrator; started by other parts
     /// of sonde, and by you on hosts where nothing else can start it.
@@ -145,7 +148,7 @@ enum Task {
     Agent(agent::AgentOptions),
     /// Print the completion script of a shell.
     #[command(
-        after_help = "Example:\n  sonde completions bash > ~/.local/share/bash-completion/completions/sonde"
+        after_help = "Examples:\n  sonde completions bash > ~/.local/share/bash-completion/completions/sonde\n  sonde completions zsh > ~/.zfunc/_sonde\n  sonde completions fish > ~/.config/fish/completions/sonde.fish\n\nThe script asks this program what may stand at a place: networks, paths, kernels, and the runs of the store."
     )]
     Completions {
         /// The shell.
@@ -197,14 +200,24 @@ fn not_a_plan(file: &Path) -> Option<String> {
     known.then(|| format!("a network is named by `--network {word}`"))
 }
 
+/// Prints help or the version.
+pub fn print_help(help: &clap::builder::StyledStr) {
+    let text = match crate::output::is_coloured() {
+        true => help.ansi().to_string(),
+        false => help.to_string(),
+    };
+    crate::output::text(&text);
+}
+
 /// The help of a command, where the only word behind it asks for that.
 fn help_of(name: &str) -> Result<i32, Failure> {
     let mut root = command();
     // The name above it is filled in when the whole is built.
     root.build();
     let found = root.find_subcommand_mut(name);
-    let help = found.map(|command| command.render_long_help().to_string());
-    println!("{}", help.unwrap_or_default());
+    if let Some(command) = found {
+        print_help(&command.render_long_help());
+    }
     Ok(0)
 }
 
@@ -232,11 +245,17 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             table,
             findings,
         } => {
+            let effort = common.effort.effort();
             let mut made = match &plan {
                 Some(file) => of_file(file)?.requiring(common.require.given()),
-                None => common.apply(Plan::assess(common.testbed(), common.effort.effort())),
+                None => common.apply(Plan::assess(common.testbed(), effort)),
             };
             only(&mut made, &paths);
+            if plan.is_none() {
+                // What is required is judged by every pair: their streams are to have got up to speed.
+                let quick = effort != Effort::Thorough && !common.require.is_given();
+                made = made.assessing_all_pairs(quick, &paths);
+            }
             common.measurement(made, Form::of(table, findings))?.run()
         }
         Task::Accept(options) => options.run(),
@@ -250,19 +269,19 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
             leftovers: true,
             out,
             clear,
-            json,
+            output,
             ..
-        } => doctor::leftovers::run(&out, clear, json),
+        } => doctor::leftovers::run(&out, clear, output.take()?),
         Task::Doctor {
             build_adapters: true,
             adapters,
-            json,
+            output,
             ..
-        } => doctor::build_adapters(adapters.as_deref(), json),
+        } => doctor::build_adapters(adapters.as_deref(), output.take()?),
         Task::Doctor {
             out,
             adapters,
-            json,
+            output,
             build_adapters: false,
             ..
         } => {
@@ -271,12 +290,12 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
                 page: sonde_report::has_page(),
                 adapters: adapters.as_deref(),
             };
-            doctor::run(&look, json)
+            doctor::run(&look, output.take()?)
         }
         Task::Agent(options) => options.run(),
         Task::Lab(task) => task.run(),
         Task::Completions { shell } => {
-            clap_complete::generate(shell, &mut command(), "sonde", &mut std::io::stdout());
+            crate::output::text(&complete::script(shell));
             Ok(0)
         }
         Task::Man { folder } => {

@@ -1,8 +1,10 @@
 //! The options that every measurement takes, and how they change a plan.
 
+use super::output::{OutputOptions, PageOptions};
 use super::refused::Command;
 use super::require::RequireOptions;
 use super::{OUT, typed};
+use crate::allowance::AllowanceOptions;
 use crate::failure::Failure;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
@@ -52,6 +54,8 @@ pub struct Common {
     #[command(flatten)]
     pub effort: EffortOptions,
     #[command(flatten)]
+    pub allow: AllowanceOptions,
+    #[command(flatten)]
     pub require: RequireOptions,
     /// The folder of the store and the reports.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
@@ -59,11 +63,15 @@ pub struct Common {
     /// Resume a run that was not finished: its id or a prefix of it, latest, latest~1; without a value the latest unfinished one.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
+    /// Name the run, so that reports find it; of several runs with one name the last is meant, and NAME~1 is the one before.
+    #[arg(long, visible_alias = "tag", value_name = "NAME", value_parser = typed::run_name, conflicts_with = "resume")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub output: OutputOptions,
+    #[command(flatten)]
+    pub page: PageOptions,
     /// Print each event as a line of JSON when it happens: start, row (after each repetition, as it stands), warning, end.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub json_stream: bool,
     /// Exit with 3 where the emulation deviated from the model (behind schedule, or frames lost outside of it) or a
     /// confidence interval is too wide.
@@ -198,6 +206,7 @@ impl Common {
                 .iter_mut()
                 .for_each(|probe| probe.launches = None);
         }
+        plan.allow = self.allow.over(&plan.allow);
         plan.profile.name = self.hosts.profile.to_string();
         plan.repeat.seed = self.hosts.seed;
         plan.filled().requiring(self.require.given())
@@ -223,7 +232,7 @@ impl Common {
     /// The measurement of a plan.
     ///
     /// # Errors
-    /// An option that would change nothing.
+    /// An option that would change nothing; a file for the results that cannot be written.
     pub fn measurement(self, plan: Plan, form: Form) -> Result<Measurement, Failure> {
         self.check(Command::Any)?;
         Ok(Measurement {
@@ -231,7 +240,9 @@ impl Common {
             sources: self.require.sources(),
             out: self.out,
             resume: self.resume,
-            json: self.json,
+            print: self.output.take()?,
+            page: self.page.taken(),
+            name: self.name,
             json_stream: self.json_stream,
             form,
             strict: self.strict,

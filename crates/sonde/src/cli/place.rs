@@ -1,5 +1,6 @@
 //! `sonde place`: its options, lowered to a task.
 
+use super::output::{OutputOptions, PageOptions};
 use super::typed;
 use crate::failure::Failure;
 use crate::place::{self, NAMES, Task, Verify};
@@ -115,9 +116,13 @@ struct MapOptions {
     launches: u64,
     #[command(flatten)]
     hosts: HostOptions,
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
+    /// Of a trial: name the run, so that reports find it.
+    #[arg(long, visible_alias = "tag", value_name = "NAME", value_parser = typed::run_name, requires = "verify")]
+    name: Option<String>,
+    #[command(flatten)]
+    output: OutputOptions,
+    #[command(flatten)]
+    page: PageOptions,
     /// Of a trial: the program and its arguments, without a launcher.
     #[arg(last = true, requires = "verify")]
     program: Vec<OsString>,
@@ -186,6 +191,12 @@ impl MapOptions {
                  program yourself",
             ));
         }
+        if self.page.is_wanted() && !self.verify {
+            return Err(Failure::usage(
+                "a page is of a run, and nothing is measured here: give `--verify`, or leave `--html` and `--open` out",
+            ));
+        }
+        let print = self.output.take()?;
         let mut cluster = self.cluster()?;
         let matrix = self.matrix(&cluster)?;
         if self.even {
@@ -208,6 +219,8 @@ impl MapOptions {
                 launches: self.launches,
                 program: self.program.clone(),
                 out: self.out.clone(),
+                name: self.name.clone(),
+                page: self.page.clone().taken(),
             }
         });
         let topology = self
@@ -228,7 +241,7 @@ impl MapOptions {
             topology,
             verify,
             notes: note.into_iter().collect(),
-            json: self.json,
+            print,
         }
         .run()
     }

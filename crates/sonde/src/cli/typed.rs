@@ -12,6 +12,7 @@ use clap::{Arg, Command, Error};
 use sonde_message::{Kind as Call, adapters};
 use sonde_units::{BitRate, Bytes, Ratio, as_file};
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 /// A parser with names for a shell to complete; it takes more than these.
@@ -394,6 +395,35 @@ pub fn count<const MOST: u64>(text: &str) -> Result<u64, String> {
         .ok_or_else(|| {
             format!("`{text}` is not a whole number from 1 to {MOST}, as in 1000 or 10k")
         })
+}
+
+/// What a run is called: no id, and no word that means a run already.
+pub fn run_name(text: &str) -> Result<String, String> {
+    const MOST: usize = 64;
+    let is_word = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.len() <= MOST
+        && text
+            .chars()
+            .all(|one| one.is_ascii_alphanumeric() || "-_.".contains(one));
+    match is_word && text != sonde_record::LATEST {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "`{text}` cannot be the name of a run: write a letter, then up to {} letters, digits, `-`, `_` or `.`, as in before",
+            MOST - 1
+        )),
+    }
+}
+
+/// The file of a page, which is taken for no plan and no store.
+pub fn page(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().and_then(OsStr::to_str);
+    match ending {
+        Some("html" | "htm") => Ok(path),
+        _ => Err(format!(
+            "`{text}` is not the name of a report: write {text}.html"
+        )),
+    }
 }
 
 /// How many hosts a lab has.

@@ -28,9 +28,9 @@ use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::command_line;
+use crate::output::{self, Print};
 use crate::place;
 use sonde_units::plain;
-use std::io::Write;
 
 const SIGKILL: i32 = 9;
 /// A run that is ending has taken away its own within this.
@@ -87,6 +87,9 @@ enum At {
     Path(PathBuf),
 }
 
+/// The columns of `--csv`.
+const CSV_COLUMNS: [&str; 5] = ["kind", "what", "known_by", "done", "remains"];
+
 /// All of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Leftovers")]
@@ -130,8 +133,8 @@ impl Places {
 /// `sonde doctor --leftovers`: 0 where nothing is left, or all was cleared, else 1.
 ///
 /// # Errors
-/// Its output cannot be written.
-pub fn run(out: &Path, clear: bool, json: bool) -> Result<i32, Failure> {
+/// What is found is no JSON.
+pub fn run(out: &Path, clear: bool, print: Print) -> Result<i32, Failure> {
     let places = Places::usual(out);
     let mut found = find(&places);
     if !found.is_empty() {
@@ -154,15 +157,15 @@ pub fn run(out: &Path, clear: bool, json: bool) -> Result<i32, Failure> {
         failed: why.into_iter().collect(),
         ..Outcome::default()
     };
-    if json {
+    if print == Print::Csv {
+        output::csv(&CSV_COLUMNS, &found)?;
+    } else if print == Print::Json {
         let leftovers = Leftovers { leftovers: found };
         let command = Command::Leftovers(&leftovers);
         let document = Document::new(command, &command_line(), outcome.judgement());
         document::print(&document)?;
     } else {
-        io::stdout()
-            .write_all(text(&found, clear).as_bytes())
-            .map_err(|error| Failure::of_output(&error))?;
+        output::shown(&text(&found, clear));
     }
     Ok(outcome.code())
 }

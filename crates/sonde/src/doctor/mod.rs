@@ -23,10 +23,10 @@ use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::command_line;
+use crate::output::{self, Print};
 use machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::io::Write;
 use std::path::Path;
 
 /// What a check found.
@@ -105,6 +105,9 @@ pub struct Check {
     pub remedy: Option<String>,
 }
 
+/// The columns of `--csv`.
+const CSV_COLUMNS: [&str; 6] = ["group", "name", "status", "value", "needed_for", "remedy"];
+
 /// What is told of this machine.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "MachineDiagnosis")]
@@ -178,8 +181,8 @@ pub struct Look<'a> {
 /// `sonde doctor`: looks, prints, and gives 0 where `sonde assess` can measure on the lab and keep what it measured, else 1.
 ///
 /// # Errors
-/// The program cannot find itself, or its output cannot be written.
-pub fn run(look: &Look<'_>, json: bool) -> Result<i32, Failure> {
+/// The program cannot find itself.
+pub fn run(look: &Look<'_>, print: Print) -> Result<i32, Failure> {
     let program = std::env::current_exe()
         .map_err(|e| Failure::cannot(format!("cannot find this program: {e}")))?;
     // First of all: what follows keeps the machine busy.
@@ -187,15 +190,15 @@ pub fn run(look: &Look<'_>, json: bool) -> Result<i32, Failure> {
     let checks = examine(&Machine::this(), &program, look, &seen);
     let why = print::blocking(&checks).map(|check| format!("{}: {}", check.name, check.value));
     let noise = seen.ok().map(|seen| noise::Noise::from(&seen));
-    tell(checks, noise, why, json, print::text)
+    tell(checks, noise, why, print, print::text)
 }
 
 /// `sonde doctor --build-adapters`: builds what can be built into `folder`, else the usual one; gives 0 unless a compiler
 /// refused an adapter. What is not here is no failure.
 ///
 /// # Errors
-/// There is no folder to build into, or the output cannot be written.
-pub fn build_adapters(folder: Option<&Path>, json: bool) -> Result<i32, Failure> {
+/// There is no folder to build into.
+pub fn build_adapters(folder: Option<&Path>, print: Print) -> Result<i32, Failure> {
     let folder = folder.map(Path::to_path_buf);
     let folder = folder.or_else(sonde_message::adapters::build_folder);
     let folder = folder.ok_or_else(|| {
@@ -203,7 +206,7 @@ pub fn build_adapters(folder: Option<&Path>, json: bool) -> Result<i32, Failure>
     })?;
     let (checks, sound) = adapters::build(&Machine::this(), &folder);
     let why = (!sound).then(|| "a compiler refused an adapter".into());
-    tell(checks, None, why, json, print::lines)
+    tell(checks, None, why, print, print::lines)
 }
 
 /// Prints what was found.
@@ -211,7 +214,7 @@ fn tell(
     checks: Vec<Check>,
     noise: Option<noise::Noise>,
     why: Option<String>,
-    json: bool,
+    print: Print,
     people: fn(&[Check]) -> String,
 ) -> Result<i32, Failure> {
     let outcome = Outcome {
@@ -220,15 +223,15 @@ fn tell(
         failed: why.into_iter().collect(),
         ..Outcome::default()
     };
-    if json {
-        let diagnosis = Diagnosis { checks, noise };
-        let command = Command::Doctor(&diagnosis);
-        let document = Document::new(command, &command_line(), outcome.judgement());
-        document::print(&document)?;
-    } else {
-        std::io::stdout()
-            .write_all(people(&checks).as_bytes())
-            .map_err(|error| Failure::of_output(&error))?;
+    match print {
+        Print::Json => {
+            let diagnosis = Diagnosis { checks, noise };
+            let command = Command::Doctor(&diagnosis);
+            let document = Document::new(command, &command_line(), outcome.judgement());
+            document::print(&document)?;
+        }
+        Print::Csv => output::csv(&CSV_COLUMNS, &checks)?,
+        Print::Text => output::shown(&people(&checks)),
     }
     Ok(outcome.code())
 }

@@ -6,7 +6,7 @@
 mod rounds;
 
 use crate::failure::Failure;
-pub use rounds::{RoundRequest, Stage, path, retested};
+pub use rounds::{RoundRequest, Stage, path};
 use serde::{Deserialize, Serialize};
 use sonde_measure::Knobs;
 use sonde_probe::pattern::Kind;

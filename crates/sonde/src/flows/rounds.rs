@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Round;
 use sonde_probe::pattern::sets::{self, Pair};
 use sonde_probe::pattern::{Kind, What};
-use sonde_report::matrix::{Retest, Suspects};
+use sonde_report::matrix::{self, Suspects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -24,21 +24,16 @@ const HOSTS_FOR_ALL: usize = 64;
 /// A quick one of so few hosts has all: a single bad way is in only one of them.
 const HOSTS_FOR_ALL_QUICK: usize = 16;
 /// Good hosts that a suspicious one is measured against, and pairs of good ones beside.
-const PARTNERS: usize = 3;
+const PARTNERS: usize = matrix::RETEST.partners;
 /// The most that is measured again.
 const HOSTS_AGAIN: usize = 8;
 const PAIRS_AGAIN: usize = 12;
 
-/// Lead and window of a stream that is measured again: long enough for a few lost segments of a thousand.
-const RETEST: (Duration, Duration) = (ms(50), ms(300));
-
-/// The same, for what a matrix could have seen.
-pub const fn retested() -> Retest {
-    Retest {
-        partners: PARTNERS,
-        stream_ns: (RETEST.0.as_nanos() + RETEST.1.as_nanos()) as u64,
-    }
-}
+/// Lead and window of a stream that is measured again.
+const RETEST: (Duration, Duration) = (
+    ms(50),
+    Duration::from_nanos(matrix::RETEST.stream_ns).saturating_sub(ms(50)),
+);
 
 /// Why a pair is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

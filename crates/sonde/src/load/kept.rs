@@ -87,7 +87,7 @@ impl LoadRun {
     /// It cannot be kept.
     pub fn begin(
         store: Store,
-        seed: u64,
+        (seed, name): (u64, Option<&str>),
         (net, network): (&TestNetwork, NetworkRecord),
         hosts: &[HostRecord],
         load: &Load,
@@ -100,7 +100,7 @@ impl LoadRun {
             networks: vec![network],
             cells,
             launches: Vec::new(),
-            events: Vec::new(),
+            events: measure::named(name),
             warnings: Vec::new(),
         };
         store.begin(&run).map_err(Failure::cannot)?;

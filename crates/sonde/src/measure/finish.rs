@@ -1,19 +1,21 @@
 //! After a run: what it says, in the form that was asked for, the results of the requirements, and the exit code.
 //!
 //! Model:   warnings go to standard error, results to standard output; a screen comes last and names the report itself. The result of
-//!          the requirements follows the results as text, and is in the document's verdict.
+//!          the requirements follows the results as text, and is in the document's verdict, as is the verdict on all pairs of hosts.
 //! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
 
-use super::{Task, not_kept, say_report, say_where, width, write_report};
+use super::{Task, not_kept, say_report, say_where, write_report};
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::output::{self, Print, say};
 use crate::require::{self, Judgements};
 use crate::shown::{self, Form};
 use crate::wanted::{too_few, too_wide};
-use sonde_measure::Run;
-use sonde_record::{Judged, Judgement};
+use sonde_measure::{Judged, Run};
+use sonde_record::Judgement;
+use sonde_report::matrix::AllPairs;
 use sonde_report::{COLUMNS, Place};
 use sonde_sys::tell;
 use sonde_units::plain;
@@ -37,8 +39,8 @@ impl Outcome {
 }
 
 /// The results of the requirements, as text; nothing where there are none.
-pub fn requirements_text(judgements: &Judgements) -> Option<String> {
-    let lines = require::lines(judgements, width().min(COLUMNS));
+pub fn requirements_text(judgements: &Judgements, columns: usize) -> Option<String> {
+    let lines = require::lines(judgements, columns);
     let text = lines.iter().map(|line| plain(line).to_string());
     let text: Vec<String> = text.collect();
     (!text.is_empty()).then(|| text.join("\n"))
@@ -50,18 +52,22 @@ impl Task {
         let rows = run.rows();
         let mut warnings = run.warnings.clone();
         let mut outcome = Outcome::of(run, self.strict);
-        outcome.is_measured &= self.all_skipped(run).is_none();
+        outcome.is_measured &= self.plan.all_skipped(run).is_none();
+        let all_pairs = AllPairs::of(run);
+        outcome.judge(all_pairs.as_ref());
         let judgements = Judgements::of(&self.plan, run);
         outcome.require(&judgements);
         let wide = too_wide(&rows, self.plan.repeat.precision_per_mille);
         warnings.extend(wide.clone());
         outcome.uncertain.extend(wide);
-        let is_text = !self.json && !self.json_stream;
-        if self.json {
+        let is_text = self.print == Print::Text && !self.json_stream;
+        if self.print == Print::Json {
             // The tables say it beside the figures.
             warnings.extend(too_few(&rows));
         }
         if !is_text {
+            let blamed = all_pairs.filter(|all| all.state != Judged::Pass);
+            warnings.extend(blamed.into_iter().flat_map(|all| all.reasons));
             warnings.extend(judgements.reasons(Judged::Fail));
             warnings.extend(judgements.reasons(Judged::Inconclusive));
         }
@@ -72,7 +78,9 @@ impl Task {
             for warning in &warnings {
                 Event::Warning { text: warning }.say()?;
             }
-        } else if self.json {
+        } else if self.print == Print::Csv {
+            output::rows(run)?;
+        } else if self.print == Print::Json {
             let command = Command::of(run);
             let verdict = outcome.judgement_with(&judgements);
             document::print(&Document {
@@ -80,9 +88,10 @@ impl Task {
                 ..document::of_run(command, run, verdict)
             })?;
         } else {
-            shown::print(run, self.form, width(), &Place::default());
-            if let Some(text) = requirements_text(&judgements) {
-                println!("\n{text}");
+            shown::print(run, self.form, output::width(), &Place::default());
+            let columns = output::width().min(COLUMNS);
+            if let Some(text) = requirements_text(&judgements, columns) {
+                say!("\n{text}");
             }
         }
         for warning in &warnings {
@@ -100,7 +109,7 @@ impl Task {
 
     /// Whether the run ends in the screen.
     fn is_screen(&self, run: &Run) -> bool {
-        let is_text = !self.json && !self.json_stream;
+        let is_text = self.print == Print::Text && !self.json_stream;
         is_text && self.form.for_run(run) == Form::Screen
     }
 
@@ -122,9 +131,9 @@ impl Task {
             tell!("sonde: {why}");
             place.page = None;
         }
-        shown::print(run, self.form, width(), &place);
-        if let Some(text) = requirements_text(judgements) {
-            println!("{text}");
+        shown::print(run, self.form, output::width(), &place);
+        if let Some(text) = requirements_text(judgements, output::width().min(COLUMNS)) {
+            say!("{text}");
         }
         match trouble {
             Some(trouble) => Err(not_kept(&trouble)),

@@ -8,7 +8,9 @@ use crate::document::{self, Command};
 use crate::events::{self, Event};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use sonde_measure::{Run, RunHead, RunState};
+use crate::output::{self, Print};
+use sonde_measure::{EventRecord, Run, RunHead, RunState};
+use sonde_record::NAMED;
 use sonde_sys::tell;
 use std::fmt::Display;
 use std::io::Read;
@@ -30,6 +32,16 @@ pub fn begun(plan: String, seed: u64) -> Result<RunHead, Failure> {
         ended_unix_ns: None,
         state: RunState::Open,
     })
+}
+
+/// The events with which a run begins: what it is called, where it is called anything.
+pub fn named(name: Option<&str>) -> Vec<EventRecord> {
+    let event = |name: &str| EventRecord {
+        at_unix_ns: unix_ns(),
+        kind: NAMED.into(),
+        text: name.into(),
+    };
+    name.map(event).into_iter().collect()
 }
 
 /// The command as it was given.
@@ -71,17 +83,17 @@ pub fn not_kept(trouble: &dyn Display) -> Failure {
 impl Task {
     /// Who is told of each launch: the stream of events where it was asked for, else `printer` where results are text.
     pub fn observer(&self, printer: impl Observer + 'static) -> Box<dyn Observer> {
-        match (self.json_stream, self.json) {
+        match (self.json_stream, self.print) {
             (true, _) => Box::new(events::Stream),
-            (_, true) => Box::new(Silent),
-            _ => Box::new(printer),
+            (_, Print::Text) => Box::new(printer),
+            (_, Print::Json | Print::Csv) => Box::new(Silent),
         }
     }
 
     /// Prints results: as JSON where it was asked for, by `print` where they are text; the stream of events had them.
     ///
     /// # Errors
-    /// They are no JSON, or cannot be written.
+    /// They are no JSON.
     pub fn show(
         &self,
         measured: &Measured,
@@ -89,13 +101,20 @@ impl Task {
         command: Command<'_>,
         print: impl FnOnce(),
     ) -> Result<(), Failure> {
-        if self.json {
-            let document = document::of_run(command, &measured.run, outcome.judgement());
-            document::print(&document)?;
-        } else if !self.json_stream {
-            print();
+        if self.json_stream {
+            return Ok(());
         }
-        Ok(())
+        match self.print {
+            Print::Json => {
+                let document = document::of_run(command, &measured.run, outcome.judgement());
+                document::print(&document)
+            }
+            Print::Csv => output::rows(&measured.run),
+            Print::Text => {
+                print();
+                Ok(())
+            }
+        }
     }
 
     /// Says where the run is.
@@ -110,11 +129,12 @@ impl Task {
         Ok(())
     }
 
-    /// Ends the stream of events where there is one; the code.
+    /// Writes and opens the run's page where that is wanted, and ends the stream of events where there is one; the code.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The page cannot be written.
     pub fn ended(&self, run: &Run, outcome: Outcome) -> Result<i32, Failure> {
+        self.page.serve(run, &self.out)?;
         let code = outcome.code();
         if self.json_stream {
             let (run, missing) = (run.head.id.as_str(), run.missing().len());

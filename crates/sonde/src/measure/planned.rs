@@ -10,12 +10,13 @@ use crate::failure::Failure;
 use crate::flows::RoundRequest;
 use crate::layout::{self, Block, TestNetwork};
 use crate::library::Ranks;
+use crate::output::{self, Print, say};
 use crate::plan::{Kind, Mode, ProbeKind};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::Testbed;
 use sonde_record::Judgement;
-use sonde_report::counted;
+use sonde_report::{counted, sheet};
 use sonde_units::plain;
 use std::collections::BTreeSet;
 
@@ -49,6 +50,22 @@ struct PlannedBlock<'a> {
     /// Why it is left out, where that is known already.
     skipped: Option<&'a str>,
 }
+
+/// The columns of `--dry-run --csv`.
+const CSV_COLUMNS: [&str; 12] = [
+    "network",
+    "probe",
+    "mode",
+    "program",
+    "path",
+    "method",
+    "wait",
+    "load",
+    "sizes_bytes",
+    "launches",
+    "launch_s",
+    "skipped",
+];
 
 /// What `--dry-run` prints.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -98,9 +115,9 @@ impl<'a> Planned<'a> {
             "path",
             "completion",
             "load",
-            "sizes B",
             "repetitions",
             "s each",
+            "sizes B",
         ];
         let line = |block: &PlannedBlock<'_>| {
             let sizes: Vec<String> = block.sizes_bytes.iter().map(u64::to_string).collect();
@@ -114,9 +131,9 @@ impl<'a> Planned<'a> {
                 block.path.clone(),
                 block.wait.into(),
                 block.load.clone().unwrap_or_else(|| "-".into()),
-                sizes.join(" "),
                 block.launches.to_string(),
                 format!("{:.1}", block.launch_s),
+                sizes.join(" "),
             ]
         };
         // A matrix has rounds by the hundred that look the same: these are one line.
@@ -138,12 +155,13 @@ impl<'a> Planned<'a> {
             }
             line
         });
-        println!("{}", crate::networks::table(&HEADS, lines));
+        let sheet = sheet(&HEADS, lines).keyed(4).loose();
+        say!("{}", sheet.text(output::width()));
         let reasons: BTreeSet<&str> = self.blocks.iter().filter_map(|one| one.skipped).collect();
         for reason in reasons {
-            println!("left out: {}", plain(reason));
+            output::paragraph(&format!("left out: {}", plain(reason)));
         }
-        println!(
+        say!(
             "{}, {}, about {:.0} s",
             counted(self.cells as u64, "cell"),
             counted(self.launches, "repetition"),
@@ -224,14 +242,15 @@ impl Task {
     pub fn print(&self) -> Result<i32, Failure> {
         self.plan.check()?;
         if self.print_plan {
-            print!("{}", self.plan.text()?);
+            output::text(&self.plan.text()?);
             return Ok(0);
         }
         let (nets, blocks) = self.planned()?;
         let planned = Planned::of(&nets, &blocks);
-        match self.json {
-            true => planned.print_document()?,
-            false => planned.print(),
+        match self.print {
+            Print::Json => planned.print_document()?,
+            Print::Csv => output::csv(&CSV_COLUMNS, &planned.blocks)?,
+            Print::Text => planned.print(),
         }
         Ok(0)
     }
@@ -241,14 +260,17 @@ impl Task {
     /// # Errors
     /// The plan has no cell, or one that cannot be named.
     pub fn planned(&self) -> Result<(Vec<TestNetwork>, Vec<Block>), Failure> {
-        let nets = self.planned_sites()?;
+        let nets = self.planned_networks()?;
         let mut blocks = layout::blocks(&self.plan, &nets)?;
         blocks.extend(layout::references(&self.plan, &nets, &blocks)?);
         Ok((nets, blocks))
     }
 
     /// The networks as far as they are known before anything is started.
-    fn planned_sites(&self) -> Result<Vec<TestNetwork>, Failure> {
+    ///
+    /// # Errors
+    /// A network or a list of hosts that is not there.
+    pub fn planned_networks(&self) -> Result<Vec<TestNetwork>, Failure> {
         let testbed = &self.plan.testbed;
         let mut nets = Vec::new();
         if testbed.kind == Kind::Local || testbed.floors {

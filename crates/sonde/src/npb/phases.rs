@@ -5,7 +5,9 @@
 //! Units:   milliseconds, bytes.
 //! Checked: `phases_and_lengths_are_shown`; `tests/lab_npb_trace.rs`.
 
+use crate::output;
 use sonde_measure::{npb::Kernel, npb::Phase};
+use sonde_report::sheet;
 use std::collections::BTreeMap;
 
 const HEADS: [&str; 9] = [
@@ -35,10 +37,10 @@ pub fn tables(kernel: &Kernel) -> String {
     let lines = ranks.flat_map(|(rank, one)| one.phases.iter().map(move |phase| line(rank, phase)));
     let heads = own(HEADS.map(String::from).to_vec());
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let phases = crate::networks::table(&heads, lines.map(own));
+    let phases = sheet(&heads, lines.map(own)).text(output::width());
     match lengths(kernel) {
         Some(lengths) => format!("{phases}\n\n{lengths}"),
-        None => phases.to_string(),
+        None => phases,
     }
 }
 
@@ -82,8 +84,8 @@ fn lengths(kernel: &Kernel) -> Option<String> {
             format!("{share:.1} %"),
         ]
     });
-    let table = crate::networks::table(&["bytes of a message", "messages", "of all"], lines);
-    Some(table.to_string())
+    let table = sheet(&["bytes of a message", "messages", "of all"], lines);
+    Some(table.text(output::width()))
 }
 
 #[cfg(test)]

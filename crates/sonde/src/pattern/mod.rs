@@ -8,8 +8,8 @@
 mod cells;
 mod incast;
 mod print;
-mod verdict;
 
+use crate::allowance::MAX_RATE;
 use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -20,11 +20,11 @@ use crate::plan::{Plan, ProbePlan, Work};
 use crate::require::Judgements;
 use crate::source::{Searches, Seen};
 pub use cells::Cells;
-use sonde_measure::Run;
-use sonde_report::matrix::{self, Suspects};
+pub use print::said;
+use sonde_measure::{Judged, Run};
+use sonde_report::matrix::{self, AllPairs, Suspects};
 use sonde_sys::tell;
 use std::ops::ControlFlow;
-pub use verdict::AllPairs;
 
 /// The block of a probe of kind pattern at a network; none of another kind.
 ///
@@ -36,15 +36,20 @@ pub fn block(
     net: usize,
     of: &TestNetwork,
 ) -> Result<Option<Block>, Failure> {
-    let Some((flows, knobs)) = probe.flows(&plan.repeat)? else {
+    let Some((flows, mut knobs)) = probe.flows(&plan.repeat)? else {
         return Ok(None);
     };
+    knobs.max_rate_bps = plan.allow.rate.map(|most| most.bps());
     let all = flows.rounds(of.hosts.len())?;
     let settings = probe.settings();
+    let mut named = settings.into_iter().next().unwrap_or_default();
+    if let Some(most) = plan.allow.rate {
+        named.insert(MAX_RATE.into(), most.to_string());
+    }
     let block = Block {
         net,
         work: Work::Rounds(Box::new(Rounds { flows, all, knobs })),
-        knobs: settings.into_iter().next().unwrap_or_default(),
+        knobs: named,
         host: Vec::new(),
         load: None,
         launches: probe.launches.unwrap_or(plan.repeat.launches),
@@ -54,11 +59,11 @@ pub fn block(
         pair: None,
         lost: None,
     };
-    named(block, of).map(Some)
+    with_cells(block, of).map(Some)
 }
 
 /// With its cells and the time that it takes.
-fn named(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
+fn with_cells(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
     if let Some(rounds) = block.rounds() {
         let cells = Cells { net, block: &block };
         (block.cells, block.estimate_ns) = (cells.of(&rounds.all)?, rounds.estimate_ns());
@@ -94,7 +99,7 @@ pub fn again(seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
             launches: 1,
             ..block.clone()
         };
-        let again = named(again, net)?;
+        let again = with_cells(again, net)?;
         if layout::is_new(seen.blocks, &again) {
             say_again(&suspects, count);
         }
@@ -134,23 +139,28 @@ impl Task {
         };
         let (run, mut ended) = (&measured.run, outcome(&measured.run));
         let judgements = Judgements::of(&self.measurement.plan, run);
-        let all_pairs = AllPairs::of(run);
-        if let Some(all_pairs) = &all_pairs {
-            all_pairs.judge(&mut ended);
-        }
+        ended.judge(AllPairs::of(run).as_ref());
         ended.require(&judgements);
-        print::all(
-            run,
-            &self.measurement,
-            &ended,
-            (all_pairs.as_ref(), &judgements),
-        )?;
+        print::all(run, &self.measurement, &ended, &judgements)?;
         if measured.trouble.is_none() {
             let page = format!("{}.html", run.head.id);
             measure::say_report(run, &self.measurement.out.join(page));
         }
         self.measurement.say_kept(&measured)?;
         self.measurement.ended(run, ended)
+    }
+}
+
+impl Outcome {
+    /// With the verdict on all pairs, where these were measured.
+    pub fn judge(&mut self, all_pairs: Option<&AllPairs>) {
+        let Some(all_pairs) = all_pairs else { return };
+        self.is_judged = true;
+        match all_pairs.state {
+            Judged::Fail => self.failed.extend(all_pairs.reasons.clone()),
+            Judged::Inconclusive => self.inconclusive.extend(all_pairs.reasons.clone()),
+            Judged::Pass => {}
+        }
     }
 }
 

@@ -1,46 +1,48 @@
-//! What a pattern says in the terminal beside the table of its flows.
+//! What a pattern says in the terminal beside the table of its flows, when it was measured and whenever its run is shown.
 //!
 //! Model:   a matrix has its verdict; an incast is the canary's latency for each number of senders. Everything is worked out from the
 //!          run.
 //! Checked: `tests/lab_pattern.rs`.
 
-use super::{AllPairs, incast};
+use super::incast;
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::flows;
 use crate::measure;
+use crate::output::{self, Print, say};
 use crate::require::Judgements;
-use sonde_measure::Run;
-use sonde_record::Judged;
-use sonde_report::{Severity, View, is_verdict, matrix};
+use sonde_measure::{Judged, Run};
+use sonde_report::matrix::{self, AllPairs};
+use sonde_report::{COLUMNS, Finding, Severity, View, is_verdict};
 use sonde_sys::tell;
 use sonde_units::plain;
+
+/// What is said of the patterns of a run: the verdict on all pairs, and the factors of an incast.
+pub fn said(run: &Run) -> Vec<String> {
+    let is_incast = run.cells.iter().any(|cell| {
+        let pattern = cell.factors.knobs.get("pattern");
+        pattern.is_some_and(|pattern| pattern == "incast")
+    });
+    let mut lines = match AllPairs::of(run) {
+        Some(all_pairs) => verdict_lines(&all_pairs, &View::of(run).findings),
+        None => Vec::new(),
+    };
+    if is_incast {
+        lines.extend(incast::lines(run, run.head.seed));
+    }
+    lines
+}
 
 /// Prints the run, in the form that was asked for.
 pub(super) fn all(
     run: &Run,
     task: &measure::Task,
     ended: &Outcome,
-    (all_pairs, judgements): (Option<&AllPairs>, &Judgements),
+    judgements: &Judgements,
 ) -> Result<(), Failure> {
-    let patterns = run.cells.iter().map(|cell| &cell.factors.knobs);
-    let pattern = patterns
-        .map(|knobs| knobs.get("pattern").map_or("", String::as_str))
-        .next();
-    let view = View::of(run);
-    let verdicts: Vec<_> = view
-        .findings
-        .iter()
-        .filter(|finding| is_verdict(&finding.rule))
-        .collect();
-    let mut said = match (pattern, all_pairs) {
-        (_, Some(all_pairs)) => verdict_lines(all_pairs, &verdicts),
-        (Some("incast"), None) => incast::lines(run, run.head.seed),
-        _ => Vec::new(),
-    };
-    if task.json || task.json_stream {
+    let mut said = said(run);
+    if task.print == Print::Json || task.json_stream {
         for state in [Judged::Fail, Judged::Inconclusive] {
             said.extend(judgements.reasons(state));
         }
@@ -49,20 +51,24 @@ pub(super) fn all(
         for text in run.warnings.iter().chain(&said) {
             Event::Warning { text }.say()?;
         }
-    } else if task.json {
+    } else if task.print == Print::Csv {
+        output::rows(run)?;
+    } else if task.print == Print::Json {
         document::print(&Document {
             warnings: run.warnings.iter().chain(&said).cloned().collect(),
             ..document::of_run(Command::Probe, run, ended.judgement_with(judgements))
         })?;
     } else {
-        let table = sonde_report::flows_table(run, measure::width());
-        println!("{}", table.as_deref().unwrap_or("Nothing was measured."));
+        let table = sonde_report::flows_table(run, output::width());
+        say!("{}", table.as_deref().unwrap_or("Nothing was measured."));
         for line in &said {
-            println!("{}", plain(line));
+            say!("{}", plain(line));
         }
-        if let Some(text) = measure::requirements_text(judgements) {
-            println!("{text}");
+        let columns = output::width().min(COLUMNS);
+        if let Some(text) = measure::requirements_text(judgements, columns) {
+            say!("{text}");
         }
+        let view = View::of(run);
         let others: Vec<_> = view
             .findings
             .iter()
@@ -78,9 +84,12 @@ pub(super) fn all(
     Ok(())
 }
 
-fn verdict_lines(all_pairs: &AllPairs, verdicts: &[&sonde_report::Finding]) -> Vec<String> {
+fn verdict_lines(all_pairs: &AllPairs, findings: &[Finding]) -> Vec<String> {
     let mut lines = Vec::new();
-    for one in verdicts {
+    let mut is_blamed = false;
+    for one in findings.iter().filter(|one| is_verdict(&one.rule)) {
+        // Who is set otherwise may be as good as the others.
+        is_blamed |= one.rule != matrix::ODD;
         lines.push(format!("verdict: [{}] {}", one.rule, one.sentence));
         if let Some(evidence) = one.arithmetic.as_ref().filter(|text| !text.is_empty()) {
             lines.push(format!("  evidence: {evidence}"));
@@ -89,7 +98,7 @@ fn verdict_lines(all_pairs: &AllPairs, verdicts: &[&sonde_report::Finding]) -> V
             lines.push(format!("  remedy: {remedy}"));
         }
     }
-    if lines.is_empty() {
+    if !is_blamed {
         let word = match all_pairs.state {
             Judged::Pass => "healthy",
             Judged::Fail => "failed",
@@ -101,30 +110,4 @@ fn verdict_lines(all_pairs: &AllPairs, verdicts: &[&sonde_report::Finding]) -> V
     let detectable = all_pairs.detectable.as_ref();
     lines.extend(detectable.map(|what| format!("detectable here (80 % power): {what}")));
     lines
-}
-
-/// The smallest faults that the matrix would have shown, of those that it measured.
-pub(super) fn could_have_seen(run: &Run) -> Option<String> {
-    let seen = matrix::sensitivity(run, &flows::retested())?;
-    let less = |times: f64| sonde_report::share(1.0 - 1.0 / times);
-    let parts = [
-        seen.host_stream
-            .map(|times| format!("a host whose streams are {} slower", less(times))),
-        seen.host_latency
-            .map(|times| format!("a host whose latency is {times:.1} times that of others")),
-        seen.host_loss.map(|part| {
-            format!(
-                "a host that loses {} of segments",
-                sonde_report::share(part)
-            )
-        }),
-        seen.way_stream.map(|times| {
-            format!(
-                "one direction between two of the measured hosts {} slower",
-                less(times)
-            )
-        }),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }

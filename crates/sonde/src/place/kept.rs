@@ -82,7 +82,7 @@ impl TrialRun {
             cells: cells.collect::<Result<_, _>>()?,
             networks: vec![network],
             launches: Vec::new(),
-            events: Vec::new(),
+            events: measure::named(trial.name),
             warnings,
         };
         store.begin(&run).map_err(Failure::cannot)?;

@@ -21,6 +21,7 @@ use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{command_line, not_kept};
+use crate::output::{self, Page, Print};
 use crate::testbed::LabOptions;
 pub use outcome::Placements;
 use outcome::{CircuitsRow, HostRow, PlacementRow};
@@ -56,8 +57,8 @@ pub struct Task {
     pub verify: Option<Verify>,
     /// What is to be known of the hosts before the figures are trusted.
     pub notes: Vec<String>,
-    /// Whether a document is printed.
-    pub json: bool,
+    /// In which form results are printed.
+    pub print: Print,
 }
 
 /// How placements are tried out.
@@ -70,6 +71,10 @@ pub struct Verify {
     pub program: Vec<OsString>,
     /// The folder of the store in which the launches are kept.
     pub out: PathBuf,
+    /// What the run is called.
+    pub name: Option<String>,
+    /// The run's page, where one is wanted.
+    pub page: Page,
 }
 
 /// The names of the placements.
@@ -120,7 +125,9 @@ impl Task {
         }
         let run = tried.as_ref().map(|(run, _)| run);
         let ended = run.map(|run| Outcome::of(run, false));
-        if self.json {
+        if self.print == Print::Csv {
+            output::csv(&outcome::CSV_COLUMNS, &outcome.placements)?;
+        } else if self.print == Print::Json {
             let command = Command::Place(&outcome);
             let mut document = match run.zip(ended.as_ref()) {
                 Some((run, ended)) => document::of_run(command, run, ended.judgement()),
@@ -129,13 +136,18 @@ impl Task {
                     Document::new(command, &command_line(), verdict)
                 }
             };
-            document.warnings.extend(warnings);
+            document.warnings.extend(warnings.iter().cloned());
             document::print(&document)?;
         } else {
-            print!("{}", outcome.text());
+            output::shown(&outcome.text());
+        }
+        if self.print != Print::Json {
             warnings
                 .iter()
                 .for_each(|warning| tell!("sonde: {warning}"));
+        }
+        if let (Some(verify), Some(run)) = (&self.verify, run) {
+            verify.page.serve(run, &verify.out)?;
         }
         match tried.and_then(|(_, trouble)| trouble) {
             Some(trouble) => Err(not_kept(&trouble)),
@@ -219,6 +231,7 @@ impl Task {
             launches: verify.launches,
             seed: self.seed,
             out: &verify.out,
+            name: verify.name.as_deref(),
         };
         let TrialResult {
             times,

@@ -2,11 +2,11 @@
 //!
 //! Units:   seconds, bytes; ratios without a unit.
 
-use crate::networks::table;
-use comfy_table::{Table, TableComponent};
+use crate::output;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_place::{Circuits, Cluster, Cost, Matrix, Mode, Placement, Traffic};
+use sonde_report::{sheet, wrapped};
 use std::fmt::Write;
 
 /// What is told of placements.
@@ -35,6 +35,21 @@ pub struct HostRow {
     /// How many ranks it takes at most.
     pub slots: usize,
 }
+
+/// The columns of `--csv`.
+pub const CSV_COLUMNS: [&str; 11] = [
+    "name",
+    "hosts",
+    "cost_s",
+    "rank_s",
+    "line_s",
+    "line",
+    "within_bytes",
+    "site_bytes",
+    "far_bytes",
+    "cost_ratio",
+    "measured",
+];
 
 /// A placement, what it should cost, and what it was measured to.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -170,16 +185,6 @@ fn size(bytes: u64) -> String {
     format!("{} {unit}", sonde_report::significant(bytes / scale, 3))
 }
 
-/// A table without lines between its rows, and without what ends them.
-fn lines(mut table: Table) -> String {
-    table.remove_style(TableComponent::HorizontalLines);
-    table.remove_style(TableComponent::MiddleIntersections);
-    table
-        .lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
-}
-
 fn times(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.2}x"))
 }
@@ -189,7 +194,8 @@ impl Placements {
     pub fn text(&self) -> String {
         let mut text = self.placements_text();
         if let Some(mapped) = self.placements.first() {
-            writeln!(text, "mapped: {}", runs(&mapped.hosts)).expect("a string takes all");
+            let line = format!("mapped: {}", runs(&mapped.hosts));
+            writeln!(text, "{}", wrapped(&line, output::width(), "")).expect("a string takes all");
         }
         if !self.circuits.is_empty() {
             write!(text, "\n{}", self.circuits_text()).expect("a string takes all");
@@ -226,7 +232,7 @@ impl Placements {
             cells.extend(row.measured.iter().flat_map(Measured::cells));
             cells
         });
-        lines(table(&heads, rows))
+        sheet(&heads, rows).text(output::width()) + "\n"
     }
 
     fn circuits_text(&self) -> String {
@@ -257,7 +263,7 @@ impl Placements {
             cells.extend(row.measured.iter().flat_map(Measured::cells));
             cells
         });
-        lines(table(&heads, rows))
+        sheet(&heads, rows).text(output::width()) + "\n"
     }
 }
 

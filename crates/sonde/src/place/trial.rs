@@ -63,6 +63,8 @@ pub struct Trial<'a> {
     pub seed: u64,
     /// The folder of the store.
     pub out: &'a Path,
+    /// What the run is called.
+    pub name: Option<&'a str>,
 }
 
 /// What a trial gave.

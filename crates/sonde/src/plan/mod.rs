@@ -22,6 +22,7 @@
     )
 )]
 
+use crate::allowance::Allowance;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::require::Requirement;
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
-use sonde_measure::{Factors, KnobValues, Method, Wait};
+use sonde_measure::{Factors, KnobValues, Method, Run, Wait};
 use sonde_sys::file;
 use sonde_units::{BitRate, Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,9 @@ pub struct Plan {
     /// How often.
     #[serde(default)]
     pub repeat: Repeat,
+    /// What may be taken of the networks.
+    #[serde(default, skip_serializing_if = "Allowance::is_none")]
+    pub allow: Allowance,
     /// What must hold, else the command ends with 1.
     #[serde(default, rename = "require", skip_serializing_if = "Vec::is_empty")]
     pub requirements: Vec<Requirement>,
@@ -416,6 +420,7 @@ impl Plan {
             loads: Vec::new(),
             probes,
             repeat,
+            allow: Allowance::default(),
             requirements: Vec::new(),
         }
     }
@@ -425,6 +430,14 @@ impl Plan {
         let same = |probe: &&ProbePlan| probe.kind.name() == cell.probe;
         let mut alike = self.probes.iter().filter(same);
         cell.knobs.is_empty() && alike.any(|probe| probe.beside)
+    }
+
+    /// Why there is nothing to measure at all, where every cell that was asked for was left out.
+    pub fn all_skipped<'a>(&self, run: &'a Run) -> Option<&'a str> {
+        let asked = run.cells.iter();
+        let asked = asked.filter(|cell| !self.is_beside(&cell.factors));
+        let reasons: Option<Vec<&str>> = asked.map(|cell| cell.skipped.as_deref()).collect();
+        reasons?.first().copied()
     }
 
     /// Whether streams are compared over buffers or settings.
@@ -659,6 +672,12 @@ impl Plan {
     }
 
     fn check_loads(&self) -> Result<(), Failure> {
+        if self.allow.rate.is_some() && !self.loads.is_empty() && self.testbed.kind.is_real() {
+            return Err(Failure::usage(
+                "background traffic between real hosts is a share of the link, which `--max-rate` (`rate` of [allow]) does not bound: \
+                 leave one of them out",
+            ));
+        }
         for load in self.loads()?.into_iter().flatten() {
             let of_hosts = load.of.is_some() || !load.flows.is_empty();
             match self.testbed.kind {

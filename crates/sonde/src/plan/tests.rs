@@ -75,6 +75,50 @@ fn networks_of_real_hosts_are_interfaces() {
 }
 
 #[test]
+fn an_assessment_of_three_hosts_begins_with_all_pairs() {
+    let of = |testbed: TestbedPlan, paths: &[AnyPath]| {
+        let effort = Effort::Usual;
+        let plan = Plan::assess(testbed, effort).assessing_all_pairs(true, paths);
+        assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+        plan.check().unwrap();
+        plan.probes.into_iter().next().unwrap()
+    };
+    let real = |names: &str| TestbedPlan {
+        names: Some(names.into()),
+        ..testbed(Kind::Hosts)
+    };
+    let lab = |hosts: u16| TestbedPlan {
+        hosts,
+        ..testbed(Kind::Lab)
+    };
+    let first = of(real("a,b,c"), &[]);
+    assert_eq!(first.kind, ProbeKind::Pattern);
+    assert_eq!((first.launches, first.networks.len()), (Some(1), 0));
+    let flows = first.flows.unwrap();
+    assert!(flows.quick && flows.pattern == "all-pairs");
+    let emulated = of(lab(4), &[]);
+    assert_eq!(emulated.networks, ["ethernet-100"]);
+    // Two hosts are one pair; of one machine there is none.
+    for few in [real("a,b"), lab(2), testbed(Kind::Local)] {
+        assert_ne!(of(few, &[]).kind, ProbeKind::Pattern);
+    }
+    // What was asked for is another path alone, or a network under load.
+    assert_ne!(of(lab(4), &[AnyPath::UDP]).kind, ProbeKind::Pattern);
+    assert_eq!(of(lab(4), &BOTH).kind, ProbeKind::Pattern);
+    let mut loaded = Plan::assess(lab(4), Effort::Usual);
+    loaded.loads = vec![LoadPlan {
+        level: "0.6".into(),
+    }];
+    let loaded = loaded.assessing_all_pairs(true, &[]);
+    assert_ne!(loaded.probes[0].kind, ProbeKind::Pattern);
+    // Of networks that are named the first, where none is known to be slow enough for the emulation.
+    let mut named = Plan::assess(lab(4), Effort::Usual);
+    named.networks = ["fddi", "wire"].map(NetworkPlan::lab).to_vec();
+    let named = named.assessing_all_pairs(true, &[]);
+    assert_eq!(named.probes[0].networks, ["fddi"]);
+}
+
+#[test]
 fn sizes_expand() {
     let mut probe = ProbePlan::new(ProbeKind::Latency, &BOTH, &["1..8", "1KiB", "mtu"]);
     let sizes = |probe: &ProbePlan, path| probe.sizes(path, Some(1_448)).unwrap();

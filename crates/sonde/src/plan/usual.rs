@@ -2,16 +2,27 @@
 //!
 //! Model:   the layers of a testbed, cold and warm: start-up, latency, single messages and streams over TCP and UDP, the libraries
 //!          beside them, a kernel on top; in the lab also what this machine does without a network. Most of the time goes to
-//!          streams, which take two seconds each: there are fewest of those that tell least.
-//! Checked: `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
+//!          streams, which take two seconds each: there are fewest of those that tell least. Before all else come all pairs of three
+//!          hosts or more, by short windows: a bad host is named first.
+//! Checked: `all_pairs_of_four_hosts_take_ten_seconds`, `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
 
-use super::{Effort, Kind, NETWORKS, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan};
+use super::{
+    Effort, FlowsPlan, Kind, NETWORKS, NetworkPlan, Plan, ProbeKind, ProbePlan, Repeat, TestbedPlan,
+};
+use crate::allocation;
 use crate::any_path::AnyPath;
 use crate::plan::Mode;
 use sonde_measure::{Path, Wait};
+use sonde_report::matrix;
 use sonde_units::Span;
 
 pub(super) const BOTH: [AnyPath; 2] = [AnyPath::TCP, AnyPath::UDP];
+
+/// The emulated network on which all pairs are measured where it is one of several: slow enough for the emulation to be on
+/// schedule, and fast enough for a short stream to fill it.
+const ALL_PAIRS_ON: &str = "ethernet-100";
+/// The fewest hosts of which one can stand out.
+const HOSTS_MIN: usize = 3;
 
 /// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
 fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
@@ -104,5 +115,62 @@ impl Plan {
             ..Self::new(TestbedPlan { floors, ..testbed }, probes, repeat)
         };
         plan.filled()
+    }
+
+    /// With all pairs before the other probes, where there are three hosts or more and no pattern of all pairs yet.
+    #[must_use]
+    pub fn with_all_pairs(mut self, quick: bool) -> Self {
+        let has_matrix = self.probes.iter().any(|probe| {
+            let flows = probe.flows.as_ref();
+            flows.is_some_and(|flows| flows.pattern == matrix::ALL_PAIRS)
+        });
+        if has_matrix || self.hosts().is_some_and(|hosts| hosts < HOSTS_MIN) {
+            return self;
+        }
+        let mut all_pairs = ProbePlan::new(ProbeKind::Pattern, &[AnyPath::TCP], &[]);
+        all_pairs.flows = Some(FlowsPlan {
+            pattern: matrix::ALL_PAIRS.into(),
+            what: Vec::new(),
+            size: None,
+            senders: None,
+            window: None,
+            lead: None,
+            gap: Span::millis(1),
+            quick,
+        });
+        self.probes.insert(0, all_pairs);
+        self.filled()
+    }
+
+    /// The plan of an assessment with all pairs first: of several networks on one of them, and not where background traffic or other
+    /// paths alone are asked for. Short windows tell pairs apart, but not how fast they are in the end.
+    #[must_use]
+    pub fn assessing_all_pairs(self, quick: bool, paths: &[AnyPath]) -> Self {
+        let is_other = !paths.is_empty() && !paths.contains(&AnyPath::TCP);
+        if self.testbed.kind == Kind::Local || !self.loads.is_empty() || is_other {
+            return self;
+        }
+        let mut plan = self.with_all_pairs(quick);
+        // Named even where there is one: a lab has this machine's loopback beside it.
+        let mut names = plan.networks.iter().map(|network| network.name.clone());
+        let first = names.clone().next();
+        let chosen = names.find(|name| name == ALL_PAIRS_ON).or(first);
+        let is_matrix = |probe: &&mut ProbePlan| probe.kind == ProbeKind::Pattern;
+        if let Some(probe) = plan.probes.iter_mut().find(is_matrix) {
+            probe.networks = chosen.into_iter().collect();
+        }
+        plan
+    }
+
+    /// How many hosts there are, where that is known before they are up.
+    fn hosts(&self) -> Option<usize> {
+        match self.testbed.kind {
+            Kind::Local => Some(1),
+            Kind::Lab => Some(self.testbed.hosts.into()),
+            Kind::Hosts => self.testbed.targets().ok().map(|targets| targets.len()),
+            Kind::Listen => self.testbed.count(),
+            Kind::Slurm => allocation::nodes(),
+            Kind::Mpirun => None,
+        }
     }
 }

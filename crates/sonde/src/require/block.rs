@@ -5,8 +5,8 @@
 //! Units:   as [`sonde_report::figure`] chooses them; margins in per cent of the bound.
 //! Checked: `a_requirement_is_an_entry`.
 
-use super::judge::{Judgements, RequirementJudgement, RowJudgement, word};
-use sonde_record::Judged;
+use super::judge::{Judgements, RequirementJudgement, RowJudgement};
+use sonde_measure::Judged;
 use sonde_report::{counted, share, wrapped};
 
 /// From so many requirements on those that pass are counted.
@@ -22,13 +22,13 @@ pub fn lines(judgements: &Judgements, width: usize) -> Vec<String> {
     let is_shown = |one: &&RequirementJudgement| all.len() < MANY || one.state() != Judged::Pass;
     let mut lines: Vec<String> = Vec::new();
     for one in all.iter().filter(is_shown) {
-        lines.extend(entry(word(one.state()), &one.words(), width));
+        lines.extend(entry(one.state().word(), &one.words(), width));
     }
     let counted_only = all.iter().filter(|one| !is_shown(one)).count() as u64;
     if counted_only > 0 {
         let text = format!("{} are met", counted(counted_only, "more requirement"));
         let text = text.replace("1 more requirement are", "1 more requirement is");
-        lines.extend(entry(word(Judged::Pass), &text, width));
+        lines.extend(entry(Judged::Pass.word(), &text, width));
     }
     lines
 }
@@ -93,6 +93,8 @@ impl RequirementJudgement {
     fn named(&self, row: &RowJudgement, with_margin: bool) -> String {
         let mut words = match row.figure {
             Some(value) => self.figure(value, row.bound),
+            // Why it is not stands with the worst alone.
+            None if !with_margin => "not measured".into(),
             None => row.why.clone().unwrap_or_else(|| "not measured".into()),
         };
         if let (Some(value), Some(bound), true) = (row.figure, row.bound, with_margin)

@@ -14,8 +14,8 @@
 
 use super::Requirement;
 use crate::plan::{Mode, Plan};
-use sonde_measure::{Number, Quantity, ResultRow, Run, Status, Testbed, VerdictStatus};
-use sonde_record::{Judged, JudgedRequirement, JudgedRow};
+use sonde_measure::{Judged, Number, Quantity, ResultRow, Run, Status, Testbed, VerdictStatus};
+use sonde_record::{JudgedRequirement, JudgedRow};
 use sonde_report::{counted, figure};
 use std::collections::BTreeMap;
 
@@ -273,7 +273,7 @@ impl RequirementJudgement {
     }
 
     fn reasons(&self, state: Judged) -> Vec<String> {
-        let word = word(state);
+        let word = state.word();
         let (subject, bounds) = (self.requirement.subject(), self.requirement.bounds());
         if self.rows.is_empty() {
             let none = format!("{word} {subject}: required {bounds}; no row has this quantity");
@@ -342,15 +342,6 @@ impl RequirementJudgement {
             hosts: self.common_hosts(),
             worst: rows.collect(),
         }
-    }
-}
-
-/// A state as it is printed.
-pub const fn word(state: Judged) -> &'static str {
-    match state {
-        Judged::Pass => "PASS",
-        Judged::Fail => "FAIL",
-        Judged::Inconclusive => "INCONCLUSIVE",
     }
 }
 

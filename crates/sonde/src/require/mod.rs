@@ -15,7 +15,7 @@ mod text;
 
 pub use baseline::Baseline;
 pub use block::{entry, lines};
-pub use judge::{Judgements, word};
+pub use judge::Judgements;
 use text::of_file;
 pub use text::requirement;
 

@@ -1,8 +1,10 @@
-//! What `sonde tune` prints.
+//! What `sonde tune` prints: causes with one remedy together, and where none was found what was looked at.
+//!
+//! Checked: `causes_with_one_remedy_are_merged`.
 
-use super::Report;
+use super::{Recommendation, Report};
 use sonde_report::diagnosis::Diagnosis;
-use sonde_report::{rate, share, significant, time};
+use sonde_report::{rate, share, sheet, significant, time, wrapped};
 
 fn state(diagnosis: &Diagnosis) -> String {
     let way = diagnosis
@@ -30,8 +32,66 @@ fn state(diagnosis: &Diagnosis) -> String {
     format!("{}{way} on {}{of}{trip}", rate(bps), diagnosis.network)
 }
 
-/// The report for people.
-pub fn text(report: &Report) -> String {
+/// Recommendations with one remedy, together: the same lines, or none and the same words.
+fn merged(all: &[Recommendation]) -> Vec<Vec<&Recommendation>> {
+    let mut groups: Vec<Vec<&Recommendation>> = Vec::new();
+    for one in all {
+        let is_same = |group: &&mut Vec<&Recommendation>| {
+            let first = group[0];
+            first.steps == one.steps
+                && first.refused == one.refused
+                && (!one.steps.is_empty() || first.cause.remedy == one.cause.remedy)
+        };
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    groups
+}
+
+/// The causes of a group, then what is done about all of them, once.
+fn group_lines(group: &[&Recommendation], add: &mut impl FnMut(String)) {
+    for (at, one) in group.iter().enumerate() {
+        let cause = &one.cause;
+        let gap = if at == 0 { "\n" } else { "" };
+        add(format!("{gap}{}  {}", cause.rule, cause.sentence));
+        add(format!("    figures    {}", cause.arithmetic));
+        add(format!(
+            "    rule       {} ({})",
+            cause.threshold, cause.source
+        ));
+    }
+    let mut remedies: Vec<&str> = group.iter().map(|one| one.cause.remedy.as_str()).collect();
+    remedies.dedup();
+    for remedy in remedies.into_iter().filter(|remedy| !remedy.is_empty()) {
+        add(format!("    remedy     {remedy}"));
+    }
+    if let Some(why) = &group[0].refused {
+        add(format!("    not here   {why}"));
+    }
+    let mut host = "";
+    for step in &group[0].steps {
+        if step.host != host {
+            add(format!("    on {}", step.host));
+            host = &step.host;
+        }
+        add(format!("        {}", step.line));
+    }
+    let expected = group
+        .iter()
+        .filter_map(|one| one.cause.expected_bps.zip(one.expected_gain));
+    if let Some((bps, gain)) = expected.max_by(|one, other| one.0.total_cmp(&other.0)) {
+        add(format!(
+            "    expected   {}, {} times as much",
+            rate(bps),
+            significant(gain, 3)
+        ));
+    }
+}
+
+/// The report for people; `remarks` say what else may have held the stream back.
+pub fn text(report: &Report, remarks: &[String], width: usize) -> String {
     let mut lines = vec![format!("before  {}", state(&report.before))];
     let mut add = |line: String| lines.push(line);
     if report.recommendations.is_empty() {
@@ -42,45 +102,21 @@ pub fn text(report: &Report) -> String {
             }
             (_, true) => "        nothing to recommend: the stream fills its path".into(),
             (_, false) => {
-                "        nothing to recommend: no window, buffer, loss, CPU or reader explains this rate by its own limit"
-                    .into()
+                "        nothing to recommend: no rule explains this rate by its own limit. What they looked at:".into()
             }
         });
-    }
-    for (at, one) in report.recommendations.iter().enumerate() {
-        let cause = &one.cause;
-        let mut before = report.recommendations.iter().take(at);
-        let same = before.find(|other| !one.steps.is_empty() && other.steps == one.steps);
-        add(format!("\n{}  {}", cause.rule, cause.sentence));
-        add(format!("    figures    {}", cause.arithmetic));
-        add(format!(
-            "    rule       {} ({})",
-            cause.threshold, cause.source
-        ));
-        if !cause.remedy.is_empty() {
-            add(format!("    remedy     {}", cause.remedy));
-        }
-        if let Some(why) = &one.refused {
-            add(format!("    not here   {why}"));
-        }
-        let mut host = "";
-        if let Some(same) = same {
-            add(format!("    the lines are those of {}", same.cause.rule));
-        }
-        for step in one.steps.iter().filter(|_| same.is_none()) {
-            if step.host != host {
-                add(format!("    on {}", step.host));
-                host = &step.host;
+        if !report.before.is_full() {
+            let heads = ["rule", "found"];
+            let looked = report.before.looked.iter();
+            let lines = looked.map(|one| vec![one.rule.clone(), one.found.clone()]);
+            add(sheet(&heads, lines).loose().text(width));
+            for remark in remarks {
+                add(wrapped(remark, width, ""));
             }
-            add(format!("        {}", step.line));
         }
-        if let (Some(expected), Some(gain)) = (cause.expected_bps, one.expected_gain) {
-            add(format!(
-                "    expected   {}, {} times as much",
-                rate(expected),
-                significant(gain, 3)
-            ));
-        }
+    }
+    for group in merged(&report.recommendations) {
+        group_lines(&group, &mut add);
     }
     if report.trials.is_empty()
         && report
@@ -133,4 +169,71 @@ pub fn text(report: &Report) -> String {
         }
     }
     lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Step;
+    use super::*;
+    use sonde_report::diagnosis::Cause;
+
+    fn one(rule: &str, remedy: &str, lines: &[&str]) -> Recommendation {
+        let step = |line: &&str| Step {
+            host: "h1".into(),
+            line: (*line).into(),
+            undo: "undo".into(),
+        };
+        Recommendation {
+            cause: Cause {
+                rule: rule.into(),
+                host: None,
+                sentence: format!("{rule} holds it"),
+                arithmetic: "1 = 1".into(),
+                threshold: "half".into(),
+                source: "RFC 1".into(),
+                remedy: remedy.into(),
+                change: None,
+                expected_bps: Some(1e9),
+            },
+            steps: lines.iter().map(step).collect(),
+            expected_gain: Some(2.0),
+            refused: None,
+        }
+    }
+
+    #[test]
+    fn causes_with_one_remedy_are_merged() {
+        let all = [
+            one(
+                "receive-window",
+                "a larger window",
+                &["sysctl a", "sysctl b"],
+            ),
+            one("cpu", "less work", &[]),
+            one("send-buffer", "a larger buffer", &["sysctl a", "sysctl b"]),
+            one("offload", "less work", &[]),
+        ];
+        let groups = merged(&all);
+        let rules: Vec<Vec<&str>> = groups
+            .iter()
+            .map(|group| group.iter().map(|one| one.cause.rule.as_str()).collect())
+            .collect();
+        assert_eq!(
+            rules,
+            [["receive-window", "send-buffer"], ["cpu", "offload"]]
+        );
+        let mut lines = Vec::new();
+        groups
+            .iter()
+            .for_each(|group| group_lines(group, &mut |line| lines.push(line)));
+        let text = lines.join("\n");
+        for (words, count) in [
+            ("sysctl a", 1),
+            ("less work", 1),
+            ("expected   1.000 Gb/s", 2),
+            ("holds it", 4),
+        ] {
+            assert_eq!(text.matches(words).count(), count, "{words}:\n{text}");
+        }
+    }
 }
