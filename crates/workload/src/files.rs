@@ -8,7 +8,11 @@
 pub mod client;
 pub mod counts;
 pub mod disk;
+mod exchange;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod host;
+mod launch;
 pub mod mount;
 pub mod nfs;
 pub mod pattern;
@@ -18,3 +22,6 @@ pub mod session;
 pub mod sockets;
 pub mod store;
 pub mod xdr;
+
+pub use exchange::Exchange;
+pub use launch::SERVICE;

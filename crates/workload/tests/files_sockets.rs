@@ -1,13 +1,14 @@
 //! Client and server on real sockets of this machine, over UDP and TCP, NFS 2 and 3.
 
+use sonde_measure::files::Meta;
+use sonde_units::Span;
 use sonde_workload::files::client::Timers;
 use sonde_workload::files::host::Host;
 use sonde_workload::files::mount::{Mount, Over, Reach, Trouble};
 use sonde_workload::files::nfs::{Handle, Stable, Status, Version};
 use sonde_workload::files::server::{self, Server};
-use sonde_workload::files::session::{Failure, Job, Meta, One, Sink, Terms};
+use sonde_workload::files::session::{Failure, Job, One, Sink, Terms};
 use sonde_workload::files::store::{Memory, Store};
-use sonde_units::Span;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -40,7 +41,8 @@ impl Running {
         let address = host.address().unwrap();
         let (stop, stopped) = UnixStream::pair().unwrap();
         let thread = std::thread::spawn(move || {
-            host.serve(stopped.as_fd(), Duration::from_secs(60)).unwrap()
+            host.serve(stopped.as_fd(), Duration::from_secs(60))
+                .unwrap()
         });
         Self {
             address,
@@ -52,7 +54,9 @@ impl Running {
     /// Ends it; whether it was asked to, and did not end of itself.
     pub fn end(&mut self) -> bool {
         drop(self.stop.take());
-        self.thread.take().is_some_and(|thread| thread.join().unwrap())
+        self.thread
+            .take()
+            .is_some_and(|thread| thread.join().unwrap())
     }
 }
 
@@ -142,7 +146,10 @@ fn files_come_back_over_every_way() {
             let sent = mount.session().calls().counters();
             let all = sent.calls + sent.retransmissions;
             let lost = counts.socket_dropped + counts.reassembly_failed;
-            assert!(counts.received <= all && counts.received + lost >= all, "{counts:?} {all}");
+            assert!(
+                counts.received <= all && counts.received + lost >= all,
+                "{counts:?} {all}"
+            );
             assert!(counts.executed >= 100 && counts.cpu_ns > 0);
         }
     }
@@ -217,7 +224,10 @@ fn nobody_is_not_waited_for_for_ever() {
     let silence = mount.mount(b"/export").unwrap_err();
     assert!(matches!(silence, Trouble::Silence { .. }), "{silence}");
     let refused = Mount::open(limited(Over::Tcp), terms, 1).unwrap_err();
-    assert!(refused.to_string().contains("cannot connect to"), "{refused}");
+    assert!(
+        refused.to_string().contains("cannot connect to"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -255,6 +265,9 @@ fn a_small_receive_buffer_loses_what_is_counted() {
     let counts = mount.counts().unwrap();
     let sent = *mount.session().calls().counters();
     assert!(counts.socket_dropped > 0, "{counts:?}");
-    assert_eq!(sent.calls + sent.retransmissions, counts.received + counts.socket_dropped);
+    assert_eq!(
+        sent.calls + sent.retransmissions,
+        counts.received + counts.socket_dropped
+    );
     assert_eq!(read(&mut mount, file, 1 << 20), 1 << 20);
 }

@@ -82,10 +82,17 @@ fn names_are_those_of_files() {
         assert_eq!(store.lookup(file, b"a"), Err(Status::NotDirectory));
         assert_eq!(store.read(directory, 0, 1).err(), Some(Status::IsDirectory));
         for bad in [&b"a/b"[..], b"", b"zero\0"] {
-            assert_eq!(store.create(root, bad, true), Err(Status::Denied), "{bad:?}");
+            assert_eq!(
+                store.create(root, bad, true),
+                Err(Status::Denied),
+                "{bad:?}"
+            );
         }
         assert_eq!(store.create(root, b"..", false), Err(Status::Exists));
-        assert_eq!(store.create(root, &[b'x'; 256], true), Err(Status::LongName));
+        assert_eq!(
+            store.create(root, &[b'x'; 256], true),
+            Err(Status::LongName)
+        );
         assert_eq!(store.remove(root, b"d"), Err(Status::IsDirectory));
         let within = store.create(directory, b"w", true).unwrap();
         assert_eq!(store.remove_directory(root, b"d"), Err(Status::NotEmpty));
@@ -191,7 +198,10 @@ fn nothing_leads_out_of_a_folder() {
     assert!(store.create(link, b"new", true).is_err());
     let file = store.lookup(root, b"file").unwrap();
     assert_eq!(store.read(file, 0, 9).err(), Some(Status::Denied));
-    assert_eq!(store.write(file, 0, b"x", Stable::Sync), Err(Status::Denied));
+    assert_eq!(
+        store.write(file, 0, b"x", Stable::Sync),
+        Err(Status::Denied)
+    );
     assert_eq!(store.create(root, b"file", false), Err(Status::Denied));
     for name in [&b"../outside/secret"[..], b"/etc/passwd", b"..\0"] {
         assert!(store.lookup(root, name).is_err());

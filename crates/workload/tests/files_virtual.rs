@@ -8,11 +8,12 @@
 use sonde_link::{
     Admission, Class, Command, Event, Frame, FrameId, Network, Port, VcCommand, build, resolve,
 };
+use sonde_measure::files::Meta;
 use sonde_units::{Bytes, Instant, Span};
 use sonde_workload::files::client::{Calls, Timers};
 use sonde_workload::files::nfs::{Handle, Stable, Version};
 use sonde_workload::files::server::{self, Caller, Server};
-use sonde_workload::files::session::{Done, Job, Meta, One, Session, Sink, Terms};
+use sonde_workload::files::session::{Done, Job, One, Session, Sink, Terms};
 use sonde_workload::files::store::Memory;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -326,7 +327,10 @@ fn daemons_bound_what_a_server_does() {
         let took = world.write(file, count * 61_440);
         let per_second = count as f64 * 1e12 / took.as_picos() as f64;
         let most = daemons as f64 / 0.007;
-        assert!((0.95..=1.0).contains(&(per_second / most)), "{per_second} of {most}");
+        assert!(
+            (0.95..=1.0).contains(&(per_second / most)),
+            "{per_second} of {most}"
+        );
         table += &format!("{daemons} daemons: {per_second:.0} calls/s\n");
     }
     assert!(table.contains("2 daemons: 28"), "{table}");
@@ -360,7 +364,10 @@ fn a_larger_receive_buffer_cures_the_loss() {
         let sent = *world.session.calls().counters();
         let all = sent.calls + sent.retransmissions;
         // Every message that was sent came to the server, or is counted at one place.
-        assert_eq!(all, world.server.counters().received + world.lost_at_buffer + world.torn);
+        assert_eq!(
+            all,
+            world.server.counters().received + world.lost_at_buffer + world.torn
+        );
         assert_eq!(world.torn, 0, "HIPPI itself loses nothing");
         // Each loss is sent again; nothing else is.
         assert_eq!(sent.retransmissions, world.lost_at_buffer);
@@ -388,7 +395,12 @@ fn loss_of_frames_loses_whole_datagrams() {
     let share = sent.retransmissions as f64 / messages;
     // Six fragments one way and one the other: 1 - 0.98^7 = 13.2 %.
     assert!((0.10..0.17).contains(&share), "{share}");
-    assert!(sent.retransmissions >= world.torn, "{} {}", sent.retransmissions, world.torn);
+    assert!(
+        sent.retransmissions >= world.torn,
+        "{} {}",
+        sent.retransmissions,
+        world.torn
+    );
 }
 
 /// S42 and H48: with 56 KiB and asynchronous writes version 3 passes what an Ethernet carries.

@@ -3,6 +3,7 @@
 mod accept;
 mod agent;
 mod check;
+mod files;
 mod help;
 mod instead;
 mod lab;

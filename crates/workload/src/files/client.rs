@@ -269,7 +269,9 @@ mod tests {
     #[test]
     fn a_call_is_sent_again_when_its_time_is_up() {
         let (times, given_up) = sends(Timers::HARD, 200_000);
-        let wanted = [0, 1_100, 3_300, 7_700, 16_500, 34_100, 69_300, 129_300, 189_300];
+        let wanted = [
+            0, 1_100, 3_300, 7_700, 16_500, 34_100, 69_300, 129_300, 189_300,
+        ];
         assert_eq!((&times[..], given_up), (&wanted[..], None));
         let soft = Timers {
             sends_max: Some(3),

@@ -11,7 +11,7 @@
 
 use super::store::File;
 use sonde_units::{BitRate, Bytes, Instant, Span};
-use std::collections::{BTreeSet, BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// What the cache is kept in.
 const BLOCK_BYTES: u64 = 8_192;
@@ -192,7 +192,10 @@ mod tests {
         let mut disk = disk(4 * 8_192);
         let start = Instant::START;
         let done: Vec<Span> = (0..8)
-            .map(|at| disk.on_write(start, FILE, at * 8_192, 8_192, false).since(start))
+            .map(|at| {
+                disk.on_write(start, FILE, at * 8_192, 8_192, false)
+                    .since(start)
+            })
             .collect();
         // One seek of 10 ms is more than two pieces: it takes room too.
         assert_eq!(done[0], Span::ZERO);
@@ -201,7 +204,9 @@ mod tests {
         assert_eq!(disk.on_commit(start, FILE).since(start), all);
         // A second one has nothing to wait for.
         assert_eq!(disk.on_commit(start, FILE), start);
-        let sync = disk.on_write(start, FILE, 8 * 8_192, 8_192, true).since(start);
+        let sync = disk
+            .on_write(start, FILE, 8 * 8_192, 8_192, true)
+            .since(start);
         assert_eq!(sync, all.saturating_add(PIECE));
     }
 }

@@ -346,7 +346,8 @@ impl Mount {
                 },
             };
             let asked = found.as_deref_mut();
-            let answer = asked.and_then(|found| Some((found, self.aside.on_message(now, &message)?)));
+            let answer =
+                asked.and_then(|found| Some((found, self.aside.on_message(now, &message)?)));
             match answer {
                 Some((found, answer)) => {
                     *found = Some(match answer.results {
@@ -385,7 +386,9 @@ fn connect(reach: &Reach) -> Result<Link, Trouble> {
             opened.map_err(failed("reach"))?;
             if let Some(bytes) = reach.receive_buffer {
                 let set = socket::set_recv_buffer(&socket, bytes as usize);
-                set.map_err(|error| failed("set the receive buffer for")(std::io::Error::other(error)))?;
+                set.map_err(|error| {
+                    failed("set the receive buffer for")(std::io::Error::other(error))
+                })?;
             }
             Ok(Link::Udp(socket))
         }

@@ -528,11 +528,7 @@ pub fn write_reply(version: Version, number: u32, reply: &Reply<'_>, to: &mut En
 ///
 /// # Errors
 /// They are not its results.
-pub fn read_reply<'a>(
-    version: Version,
-    number: u32,
-    from: &mut Decoder<'a>,
-) -> Result<Reply<'a>> {
+pub fn read_reply<'a>(version: Version, number: u32, from: &mut Decoder<'a>) -> Result<Reply<'a>> {
     match version {
         Version::V2 => v2::read_reply(number, from),
         Version::V3 => v3::read_reply(number, from),

@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use sonde_measure::files::Meta;
 use sonde_units::{Instant, Span};
 
 use super::client::{Answer, Calls};
@@ -40,43 +41,6 @@ pub struct Terms {
     pub stable: Stable,
     /// Attributes are kept for the length of a job; otherwise each transfer is preceded by a GETATTR.
     pub keeps_attributes: bool,
-}
-
-/// A call on names or attributes, many times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meta {
-    /// Attributes of a file.
-    GetAttributes,
-    /// The handle of a name.
-    Lookup,
-    /// Names in a directory; the calls of one listing follow each other.
-    ReadDirectory,
-    /// New files.
-    Create,
-    /// Their end.
-    Remove,
-}
-
-impl Meta {
-    /// All, in the order of help texts.
-    pub const ALL: [Self; 5] = [
-        Self::GetAttributes,
-        Self::Lookup,
-        Self::ReadDirectory,
-        Self::Create,
-        Self::Remove,
-    ];
-
-    /// As it is written.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GetAttributes => "getattr",
-            Self::Lookup => "lookup",
-            Self::ReadDirectory => "readdir",
-            Self::Create => "create",
-            Self::Remove => "remove",
-        }
-    }
 }
 
 /// What is to be done.
@@ -222,6 +186,9 @@ pub enum Failure {
         /// Where it should.
         size_bytes: u64,
     },
+    /// A directory has more names than any has.
+    #[error("the server lists a directory without an end")]
+    Endless,
     /// The version does not have the call.
     #[error("the version of NFS does not have {0}: take nfs3")]
     Version(&'static str),
@@ -365,7 +332,10 @@ impl Session {
             if self.flight.len() >= most {
                 return;
             }
-            match running.transfer.next(&running.job, &self.terms, self.flight.len()) {
+            match running
+                .transfer
+                .next(&running.job, &self.terms, self.flight.len())
+            {
                 Some(step) => self.issue(step),
                 None if self.flight.is_empty() => {
                     let done = self.running.take().map(|running| running.done);

@@ -216,6 +216,8 @@ pub(super) fn reassembly_failed() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/net/snmp").ok()?;
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip:"));
     let (names, values) = (lines.next()?, lines.next()?);
-    let at = names.split_whitespace().position(|name| name == "ReasmFails")?;
+    let at = names
+        .split_whitespace()
+        .position(|name| name == "ReasmFails")?;
     values.split_whitespace().nth(at)?.parse().ok()
 }

@@ -204,7 +204,10 @@ mod tests {
         let mut gone = Decoder::new(&[0, 0, 0, 5, 1, 2, 3, 4, 5]);
         assert_eq!(gone.opaque(255), Err(Malformed::Truncated));
         let mut neither = Decoder::new(&[0, 0, 0, 2]);
-        assert!(matches!(neither.bool(), Err(Malformed::Value { value: 2, .. })));
+        assert!(matches!(
+            neither.bool(),
+            Err(Malformed::Value { value: 2, .. })
+        ));
     }
 
     proptest! {

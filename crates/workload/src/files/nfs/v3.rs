@@ -104,7 +104,13 @@ fn write_changes(changes: &Changes, to: &mut Encoder) {
 }
 
 fn read_changes(from: &mut Decoder<'_>) -> Result<Changes> {
-    let mut word = || Ok(if from.bool()? { Some(from.u32()?) } else { None });
+    let mut word = || {
+        Ok(if from.bool()? {
+            Some(from.u32()?)
+        } else {
+            None
+        })
+    };
     let mode = word()?;
     word()?;
     word()?;

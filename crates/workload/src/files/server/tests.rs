@@ -34,7 +34,11 @@ impl Client {
 }
 
 /// What a server answers at once, in words: `ok` or a refusal.
-fn ask(server: &mut Server<Memory>, client: &mut Client, call: &Call<'_>) -> Result<Option<Handle>, Status> {
+fn ask(
+    server: &mut Server<Memory>,
+    client: &mut Client,
+    call: &Call<'_>,
+) -> Result<Option<Handle>, Status> {
     let message = client.message(Version::V3, call);
     server.on_message(at(0), ME, &message);
     let (_, reply) = server.poll_reply(at(0)).expect("a reply at once");
@@ -78,7 +82,11 @@ fn a_call_that_comes_again_is_done_once() {
         server.on_message(at(1), ME, &message);
         let second = server.poll_reply(at(1)).unwrap();
         assert_eq!(server.counters().executed, again);
-        assert_eq!(first == second, kept > 0, "without the cache it exists already");
+        assert_eq!(
+            first == second,
+            kept > 0,
+            "without the cache it exists already"
+        );
         // The same identifier of another caller is another call.
         server.on_message(at(2), Caller(2), &message);
         assert_eq!(server.counters().executed, again + 1);
@@ -171,7 +179,9 @@ fn the_disk_holds_a_daemon() {
             ..terms()
         });
         let mut client = Client::new();
-        let file = ask(&mut server, &mut client, &create(b"a")).unwrap().unwrap();
+        let file = ask(&mut server, &mut client, &create(b"a"))
+            .unwrap()
+            .unwrap();
         let data = [1; 8_192];
         let write = Call::Write {
             file,
@@ -209,7 +219,10 @@ fn strangers_are_refused() {
     assert_eq!(refused, Err(Rejected::Credential(rpc::TOO_WEAK)));
     server.on_message(at(0), ME, &message[..9]);
     assert!(server.poll_reply(at(0)).is_none());
-    assert_eq!((server.counters().refused, server.counters().executed), (2, 0));
+    assert_eq!(
+        (server.counters().refused, server.counters().executed),
+        (2, 0)
+    );
 }
 
 #[test]
@@ -251,7 +264,10 @@ fn handles_of_another_start_are_stale() {
     bytes[15] = 99;
     assert_eq!(ask(&mut server, &mut client, &bytes), Err(Status::Stale));
     bytes[31] = 1;
-    assert_eq!(ask(&mut server, &mut client, &bytes), Err(Status::BadHandle));
+    assert_eq!(
+        ask(&mut server, &mut client, &bytes),
+        Err(Status::BadHandle)
+    );
     assert_eq!(
         ask(&mut server, &mut client, &bytes[..31]),
         Err(Status::BadHandle)

@@ -56,7 +56,8 @@ impl Pair {
             while let Some(message) = self.session.poll_transmit(self.now) {
                 let message = message.to_vec();
                 if !self.is_lost() {
-                    self.there.push_back((self.now.saturating_add(HOP), message));
+                    self.there
+                        .push_back((self.now.saturating_add(HOP), message));
                 }
             }
             self.most = self.most.max(self.session.calls().pending());
@@ -74,7 +75,11 @@ impl Pair {
                 self.there.front().map(|(at, _)| *at),
                 self.back.front().map(|(at, _)| *at),
             ];
-            let next = times.into_iter().flatten().min().expect("something is to come");
+            let next = times
+                .into_iter()
+                .flatten()
+                .min()
+                .expect("something is to come");
             self.now = self.now.max(next);
             if self.restart.is_some_and(|at| at <= self.now) {
                 self.restart = None;
@@ -222,11 +227,13 @@ fn what_a_server_lost_is_written_again() {
         stable: Stable::Unstable,
         verifier: 1,
     };
-    lost.on_reply(&job, &with, &mut done, step, written).unwrap();
+    lost.on_reply(&job, &with, &mut done, step, written)
+        .unwrap();
     let commit = lost.next(&job, &with, 0).unwrap();
     assert_eq!(commit, Step::Commit);
     let committed = |verifier| Reply::Committed { verifier };
-    lost.on_reply(&job, &with, &mut done, commit, committed(2)).unwrap();
+    lost.on_reply(&job, &with, &mut done, commit, committed(2))
+        .unwrap();
     assert_eq!((done.bytes, done.written_again), (0, 8_192));
     assert_eq!(lost.next(&job, &with, 0), Some(step));
     let written = Reply::Written {
@@ -235,9 +242,11 @@ fn what_a_server_lost_is_written_again() {
         stable: Stable::Unstable,
         verifier: 2,
     };
-    lost.on_reply(&job, &with, &mut done, step, written).unwrap();
+    lost.on_reply(&job, &with, &mut done, step, written)
+        .unwrap();
     let commit = lost.next(&job, &with, 0).unwrap();
-    lost.on_reply(&job, &with, &mut done, commit, committed(2)).unwrap();
+    lost.on_reply(&job, &with, &mut done, commit, committed(2))
+        .unwrap();
     assert_eq!((done.bytes, lost.next(&job, &with, 0)), (8_192, None));
 }
 
@@ -294,7 +303,10 @@ fn loss_costs_time_and_no_byte() {
         assert_eq!(counters.retransmissions, pair.lost);
         assert_eq!(counters.unexpected, 0);
         let server = pair.server.counters();
-        assert_eq!(server.received, server.executed + server.repeated + server.in_progress);
+        assert_eq!(
+            server.received,
+            server.executed + server.repeated + server.in_progress
+        );
     }
 }
 
@@ -313,7 +325,13 @@ fn without_kept_replies_loss_makes_false_errors() {
     let removed = (0..40).map(|at| pair.run(Job::One(One::Remove(root, name(at)))));
     let false_errors = removed
         .filter(|done| {
-            matches!(done, Err(Failure::Refused { status: Status::Absent, .. }))
+            matches!(
+                done,
+                Err(Failure::Refused {
+                    status: Status::Absent,
+                    ..
+                })
+            )
         })
         .count();
     assert!(false_errors > 0);
@@ -334,8 +352,11 @@ fn listings_give_every_name_once() {
         })
         .unwrap();
         let done = pair.run(Job::List { directory }).unwrap();
-        let names: std::collections::BTreeSet<Vec<u8>> =
-            done.entries.iter().map(|entry| entry.name.clone()).collect();
+        let names: std::collections::BTreeSet<Vec<u8>> = done
+            .entries
+            .iter()
+            .map(|entry| entry.name.clone())
+            .collect();
         assert_eq!((done.entries.len(), names.len()), (1_002, 1_002));
         assert!(done.calls > 1, "an answer has at most 8 KiB");
     }
@@ -373,7 +394,10 @@ fn what_differs_from_what_was_written_is_found() {
     let kept = pair.read(file, 20_000, Sink::Keep).unwrap();
     assert_eq!(kept.content, content);
     let short = pair.read(file, 20_001, Sink::Discard).unwrap_err();
-    assert!(matches!(short, Failure::Short { offset: 20_000, .. }), "{short:?}");
+    assert!(
+        matches!(short, Failure::Short { offset: 20_000, .. }),
+        "{short:?}"
+    );
 }
 
 proptest! {

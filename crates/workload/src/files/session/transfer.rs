@@ -4,12 +4,17 @@
 
 use std::collections::VecDeque;
 
-use super::{Done, Failure, Job, Meta, NEW, One, Sink, Terms};
+use sonde_measure::files::Meta;
+
+use super::{Done, Failure, Job, NEW, One, Sink, Terms};
 use crate::files::nfs::{Call, Changes, Reply, Stable, Version};
 use crate::files::pattern;
 
 /// Bytes of the answer to a READDIR.
 const ENTRIES_BYTES: u32 = 8_192;
+/// A listing that has more has no end.
+const NAMES_MAX: usize = 1 << 20;
+const LISTING_CALLS_MAX: u64 = 1 << 24;
 
 /// Bytes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,8 +105,13 @@ impl Step {
                 count: 0,
             },
             (Job::One(one), _) => one.call(),
-            (Job::Meta { call, directory, .. }, _) => match call {
-                Meta::GetAttributes => Call::GetAttributes { file: *directory },
+            (
+                Job::Meta {
+                    call, directory, ..
+                },
+                _,
+            ) => match call {
+                Meta::Getattr => Call::GetAttributes { file: *directory },
                 Meta::Lookup => Call::Lookup {
                     directory: *directory,
                     name,
@@ -116,7 +126,7 @@ impl Step {
                     directory: *directory,
                     name,
                 },
-                Meta::ReadDirectory => self.listing(directory, transfer),
+                Meta::Readdir => self.listing(directory, transfer),
             },
             (Job::List { directory }, _) => self.listing(directory, transfer),
             (Job::Null { .. } | Job::Mount { .. } | Job::Read { .. }, _) => Call::Null,
@@ -230,8 +240,7 @@ impl Transfer {
                     });
                 }
                 // All is written: it is committed when all is answered.
-                let is_due =
-                    outstanding == 0 && !self.unsafe_pieces.is_empty() && !self.committing;
+                let is_due = outstanding == 0 && !self.unsafe_pieces.is_empty() && !self.committing;
                 is_due.then(|| {
                     self.committing = true;
                     Step::Commit
@@ -239,7 +248,7 @@ impl Transfer {
             }
             Job::Null { count } => self.numbered(*count),
             Job::Meta { call, count, .. } => match call {
-                Meta::ReadDirectory => {
+                Meta::Readdir => {
                     let next = self.numbered(*count)?;
                     Some(match next {
                         Step::Numbered(at) => Step::Behind(at, 0),
@@ -278,12 +287,16 @@ impl Transfer {
                 Step::Piece(piece),
                 Reply::Data { data, end, .. },
             ) => return self.on_data(*size_bytes, *sink, done, piece, data, end),
-            (Job::Write { .. }, Step::Piece(piece), Reply::Written {
-                count,
-                stable,
-                verifier,
-                ..
-            }) => {
+            (
+                Job::Write { .. },
+                Step::Piece(piece),
+                Reply::Written {
+                    count,
+                    stable,
+                    verifier,
+                    ..
+                },
+            ) => {
                 let count = count.min(piece.count);
                 done.bytes += u64::from(count);
                 let written = Piece { count, ..piece };
@@ -311,15 +324,22 @@ impl Transfer {
                     }
                 }
             }
-            (_, Step::Behind(number, _), Reply::Entries {
-                entries,
-                verifier,
-                end,
-            }) => {
+            (
+                _,
+                Step::Behind(number, _),
+                Reply::Entries {
+                    entries,
+                    verifier,
+                    end,
+                },
+            ) => {
                 self.places = verifier;
                 let last = entries.last().map(|entry| entry.place);
                 if let Job::List { .. } = job {
                     done.entries.extend(entries);
+                }
+                if done.entries.len() > NAMES_MAX || done.calls > LISTING_CALLS_MAX {
+                    return Err(Failure::Endless);
                 }
                 return Ok(match last {
                     Some(place) if !end => Some(Step::Behind(number, place)),

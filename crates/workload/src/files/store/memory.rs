@@ -222,7 +222,9 @@ impl Store for Memory {
 
     fn read(&mut self, file: File, offset: u64, count: u32) -> Result<(&[u8], bool)> {
         let bytes = self.bytes(file)?;
-        let begin = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+        let begin = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
         let end = begin.saturating_add(count as usize).min(bytes.len());
         Ok((&bytes[begin..end], end == bytes.len()))
     }
