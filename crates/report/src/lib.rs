@@ -9,6 +9,7 @@
 mod anatomy;
 mod compare;
 pub mod diagnosis;
+mod files;
 mod finding;
 mod fit;
 mod format;
@@ -52,8 +53,8 @@ pub use screen::{
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    anatomy_table, checks_table, findings_text, flows_table, kernel_table, library_table,
-    messages_table, placements_table, queueing_table, rows_table, summary_table, sweep_table,
-    wrapped,
+    anatomy_table, checks_table, files_table, findings_text, flows_table, kernel_table,
+    library_table, messages_table, placements_table, queueing_table, rows_table, summary_table,
+    sweep_table, wrapped,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};
