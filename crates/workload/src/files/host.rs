@@ -158,6 +158,9 @@ impl<S: Store> Host<S> {
         let end = Clock::now() + limit;
         loop {
             self.send_replies()?;
+            while self.take_records()? {
+                self.send_replies()?;
+            }
             let left = end.saturating_duration_since(Clock::now());
             if left.is_zero() {
                 return Ok(false);
@@ -331,21 +334,37 @@ impl<S: Store> Host<S> {
         let Some(connection) = self.connections.get_mut(&caller) else {
             return;
         };
-        let read = connection.flush().and_then(|()| connection.fill());
+        // What it does not take is not read.
+        let is_ready = self.server.is_ready();
+        let read = connection.flush().and_then(|()| match is_ready {
+            true => connection.fill().map(drop),
+            false => Ok(()),
+        });
         if read.is_err() {
-            return self.end(caller);
+            self.end(caller);
         }
-        while let Some(connection) = self.connections.get_mut(&caller) {
-            match connection.poll_record() {
-                Ok(Some(record)) => {
-                    if self.take(caller, &record).is_err() {
-                        return self.end(caller);
+    }
+
+    /// Hands records on that have come, as far as the server takes them; whether it took any. What it does not take waits here, and
+    /// what waits here holds the connection's window.
+    fn take_records(&mut self) -> std::io::Result<bool> {
+        let callers: Vec<Caller> = self.connections.keys().copied().collect();
+        let mut has_taken = false;
+        for caller in callers {
+            while self.server.is_ready()
+                && let Some(connection) = self.connections.get_mut(&caller)
+            {
+                match connection.poll_record() {
+                    Ok(Some(record)) => {
+                        has_taken = true;
+                        self.take(caller, &record)?;
                     }
+                    Ok(None) => break,
+                    Err(_) => self.end(caller),
                 }
-                Ok(None) => return,
-                Err(_) => return self.end(caller),
             }
         }
+        Ok(has_taken)
     }
 
     /// A call: of sonde's counts it is answered here.
