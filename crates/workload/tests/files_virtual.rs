@@ -375,8 +375,8 @@ fn a_larger_receive_buffer_cures_the_loss() {
     };
     let (small, slow) = run(128 << 10);
     let (large, fast) = run(1 << 20);
-    assert!(small > 20, "{small}");
-    assert!(large * 100 < small, "{large} of {small}");
+    // Of the first burst of twelve two are with daemons, two in the buffer, and eight are lost; of their repetition four.
+    assert_eq!((small, large), (12, 0));
     assert!(fast > 2.0 * slow, "{fast} {slow}");
 }
 
@@ -415,13 +415,13 @@ fn version_three_passes_ethernet() {
     assert!(rate > 100.0, "{rate}");
 }
 
-/// H48: a disk holds synchronous writes, and asynchronous ones until its cache is full.
+/// H48: a disk holds synchronous writes, and asynchronous ones when its cache is full or they are committed.
 #[test]
 fn asynchronous_writes_run_ahead_of_the_disk() {
     use sonde_units::BitRate;
     use sonde_workload::files::disk;
-    let rate = |stable: Stable, size: u64| {
-        let mut terms = client(Version::V3, 8_192, 4);
+    let rate = |version: Version, stable: Stable, is_async: bool, size: u64| {
+        let mut terms = client(version, 8_192, 4);
         terms.stable = stable;
         let server = server::Terms {
             disk: Some(disk::Terms {
@@ -429,20 +429,25 @@ fn asynchronous_writes_run_ahead_of_the_disk() {
                 seek: Span::millis(1),
                 cache: Bytes(1 << 20),
             }),
+            is_async,
             ..service(Span::micros(100), 8)
         };
         let mut world = World::new("ethernet-100", terms, server, 1 << 20);
         let file = world.create();
-        let mut rates = Vec::new();
-        for _ in 0..2 {
-            rates.push(mbps(size, world.write(file, size)));
-        }
-        rates[1]
+        mbps(size, world.write(file, size))
     };
-    let (sync, ahead) = (rate(Stable::Sync, 1 << 22), rate(Stable::Unstable, 1 << 22));
-    // With the commit at its end, either is the disk's.
-    assert!((14.0..16.1).contains(&sync), "{sync}");
-    assert!((15.0..16.1).contains(&ahead), "{ahead}");
+    let (small, large) = (1 << 19, 1 << 23);
+    for size in [small, large] {
+        let sync = rate(Version::V3, Stable::Sync, false, size);
+        assert!((14.5..16.1).contains(&sync), "{sync}");
+        // The commit at the end is the disk's.
+        let committed = rate(Version::V3, Stable::Unstable, false, size);
+        assert!((14.5..16.1).contains(&committed), "{committed}");
+    }
+    let ahead = |size| rate(Version::V2, Stable::Sync, true, size);
+    assert!(ahead(small) > 60.0, "{}", ahead(small));
+    // 8 MiB with a cache of one: 7/8 of them wait for the disk.
+    assert!((16.0..19.0).contains(&ahead(large)), "{}", ahead(large));
 }
 
 #[test]

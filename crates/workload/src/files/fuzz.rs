@@ -28,13 +28,13 @@ pub fn message(bytes: &[u8]) {
         }
     }
     let mut from = Decoder::new(bytes);
-    drop(Counts::read(&mut from));
+    let _ = Counts::read(&mut from);
 }
 
 fn calls(version: Version, number: u32, bytes: &[u8]) {
     drop(nfs::read_reply(version, number, &mut Decoder::new(bytes)));
-    drop(MountReply::read_mounted(version, &mut Decoder::new(bytes)));
-    drop(MountCall::read(number, &mut Decoder::new(bytes)));
+    let _ = MountReply::read_mounted(version, &mut Decoder::new(bytes));
+    let _ = MountCall::read(number, &mut Decoder::new(bytes));
     let read = nfs::read_call(version, number, &mut Decoder::new(bytes));
     let Ok(Some(call)) = read else {
         return;
