@@ -25,7 +25,7 @@ const HEADS: [&str; 14] = [
     "trip\nµs",
     "line\nµs",
     "rest\nµs",
-    "sent again\n ",
+    "retransmitted\n ",
 ];
 const SIZE: usize = 1;
 const NETWORK: usize = 2;
@@ -57,7 +57,7 @@ pub fn files_table(run: &Run, width: usize) -> Option<String> {
     sheet.leave_out_marked(marked);
     let legend = "Files of a server, medians. call: from the first send of a call to its reply. Measured apart: server: what the call takes \
         on the server's own loopback beyond a call that does nothing; trip: a call that does nothing, over the network; line: what the \
-        network's model has for the bytes beyond it. rest: of a call where one is outstanding, what these do not explain. sent again: \
+        network's model has for the bytes beyond it. rest: of a call where one is outstanding, what these do not explain. retransmitted: \
         messages beyond one for each call, of all repetitions.";
     Some(format!(
         "{}\n\n{}",

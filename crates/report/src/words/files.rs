@@ -92,7 +92,7 @@ impl Words for Held<'_> {
                 messages,
                 ..
             } => format!(
-                "{} lost at the server's UDP receive buffer, and {} of {} messages were sent again after a timeout",
+                "{} lost at the server's UDP receive buffer, and {} of {} messages were retransmitted after a timeout",
                 if lost == 1 {
                     "1 datagram was".to_owned()
                 } else {
@@ -221,7 +221,9 @@ mod tests {
             buffer_bytes: 65_536,
         });
         assert!(
-            lost.sentence().contains("12 datagrams were lost at the server's UDP receive buffer, and 13 of 1 013 messages"),
+            lost.sentence().contains(
+                "12 datagrams were lost at the server's UDP receive buffer, and 13 of 1013 messages"
+            ),
             "{}",
             lost.sentence()
         );

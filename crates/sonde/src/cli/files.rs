@@ -39,7 +39,7 @@ pub struct FilesOptions {
     /// Bytes of a read or write call; with several values, each of them [default: 8K for nfs2, 64K for nfs3:tcp, 56K for nfs3:udp].
     #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = typed::length)]
     transfer: Vec<String>,
-    /// Calls that the client has under way, one more than its block daemons (biods); with several values, each of them.
+    /// Calls that the client has outstanding, one more than its block daemons (biods); with several values, each of them.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
     outstanding: Vec<u32>,
     /// Other parameters; with several values, each of them.

@@ -1,3 +1,5 @@
+//! A server alone: what it does with calls, in which order and when.
+
 use super::*;
 use crate::files::client::{Calls, Timers};
 use crate::files::nfs::{Changes, Handle, Reply, Stable, Status};

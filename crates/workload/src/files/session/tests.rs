@@ -1,3 +1,5 @@
+//! A client and a server with a path between them that loses messages, on virtual time.
+
 use super::*;
 use crate::files::client::{Calls, Timers};
 use crate::files::pattern;
