@@ -5,7 +5,7 @@
 //!          the third is a call that does nothing, over the network, the last is of the network's model. Counts are summed over repetitions,
 //!          times are their medians.
 //! Units:   nanoseconds, bits a second, calls.
-//! Checked: `terms_add_up`, and the tests of `finding::files` and `table::files`.
+//! Checked: `terms_add_up`, `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
 
 use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::{FilesFacts, KnobValues, Line, Quantity, ResultRow, Status};
@@ -108,8 +108,101 @@ fn set(path: &str, knobs: &KnobValues) -> Option<Files> {
 }
 
 #[cfg(test)]
+pub(crate) mod testing {
+    //! A run of one cell of files.
+
+    use super::*;
+    use crate::testing::{Runs, net};
+    use sonde_measure::{
+        CellRecord, CellResult, Factors, LaunchRecord, Layer, Measurement, Phase, Run, Testbed,
+    };
+
+    /// Reads of files of 1 MiB over nfs2:udp at 303 Mb/s, whose calls take 200 µs.
+    pub(crate) fn run(knobs: &[(&str, &str)], facts: FilesFacts) -> Run {
+        let mut run = Runs::new().network(net("ethernet-100")).done();
+        let knobs = knobs.iter();
+        let factors = Factors {
+            probe: FILES.into(),
+            mode: None,
+            layer: Layer::Files,
+            path: "nfs2:udp".into(),
+            method: Some("plain".into()),
+            knobs: knobs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            wait: Some("block".into()),
+            network: "ethernet-100".into(),
+            testbed: Testbed::Lab,
+            hosts: vec!["h1".into(), "h2".into()],
+            profile: Some("modern".into()),
+            attachment: Some("tap".into()),
+            load: None,
+            size_bytes: 1 << 20,
+        };
+        let id = factors.cell().unwrap();
+        run.cells.push(CellRecord {
+            id: id.clone(),
+            factors,
+            launches: 1,
+            skipped: None,
+        });
+        let one = |quantity, value: u64| Measurement {
+            quantity,
+            phase: Phase::Warm,
+            step: None,
+            series: std::iter::once(value).collect(),
+            reason: None,
+        };
+        let mut launch = LaunchRecord {
+            src: "h1".into(),
+            dst: "h2".into(),
+            began_unix_ns: run.head.began_unix_ns,
+            took_ns: 1_000_000,
+            results: vec![CellResult {
+                cell: id,
+                series: vec![
+                    one(Quantity::ThroughputBps, 303_000_000),
+                    one(Quantity::RatePerS, 4_620_000),
+                    one(Quantity::ServiceNs, 200_000),
+                ],
+                ..CellResult::default()
+            }],
+            ..LaunchRecord::default()
+        };
+        launch.evidence.files.insert(1 << 20, facts);
+        run.launches.push(launch);
+        run
+    }
+
+    /// Terms of 40 µs at the server, 110 µs of a round trip and 35 µs on the line.
+    pub(crate) fn facts() -> FilesFacts {
+        FilesFacts {
+            calls: Some(1_000),
+            retransmissions: Some(0),
+            span_ns: Some(1_000_000_000),
+            null_ns: Some(110_000),
+            own_null_ns: Some(20_000),
+            own_call_ns: Some(60_000),
+            wire_ns: Some(35_000),
+            ..FilesFacts::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_have_what_was_set_and_counted() {
+        let run = testing::run(&[("op", "read")], testing::facts());
+        let index = Index::new(&run);
+        let all = cells(&index);
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].call_ns, Some(200_000.0));
+        assert_eq!(all[0].facts.expected_ns(), Some(40_000 + 110_000 + 35_000));
+        assert!(crate::has_own_tables(&run));
+    }
 
     #[test]
     fn terms_add_up() {

@@ -8,7 +8,7 @@
 //!          `window-bound` where the call takes no longer than 1.5 times its terms, so that nothing waits: more outstanding would give more.
 //! Source:  requirements S41, H43 to H50.
 //! Units:   nanoseconds, bits a second, shares.
-//! Checked: `each_bound_is_named`, `what_is_not_explained_is_not_named`.
+//! Checked: `each_bound_is_named`, `of_a_line_one_is_named`, `what_is_not_explained_is_not_named`.
 
 use super::{Finding, Severity};
 use crate::files::{Facts, FilesCell, cells};
@@ -182,6 +182,23 @@ mod tests {
             rule(&many, &lost, 1e8, 220_000.0),
             Some("lost-at-receive-buffer")
         );
+    }
+
+    #[test]
+    fn of_a_line_one_is_named() {
+        use crate::files::testing;
+        let run = testing::run(&[("op", "read")], testing::facts());
+        let found = held(&Index::new(&run));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].rule, "transfer-size-bound");
+        assert_eq!(
+            found[0].sentence,
+            "A read of files of 1 MiB over nfs2:udp on ethernet-100 reaches 303.0 Mb/s: one call is outstanding, and the round trip takes \
+             110.0 µs of the 185.0 µs that it should take."
+        );
+        // It is one of all findings of the run.
+        let all = crate::findings_of(&run);
+        assert!(all.iter().any(|one| one.rule == "transfer-size-bound"));
     }
 
     #[test]

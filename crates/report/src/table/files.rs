@@ -102,3 +102,31 @@ fn line(index: &Index<'_>, cell: &FilesCell<'_>) -> Vec<String> {
         facts.retransmissions.to_string(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::testing::{facts, run};
+
+    #[test]
+    fn files_are_told_with_their_terms() {
+        let text = files_table(&run(&[("op", "read")], facts()), 200).unwrap();
+        let line = text.lines().find(|line| line.contains("nfs2:udp")).unwrap();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // 200 µs of a call are 40 at the server, 110 of a round trip, 35 on the line, and 15 that these do not explain.
+        let wanted = [
+            "read", "1", "MiB", "nfs2:udp", "303.0", "4620", "200.0", "40.00", "110.0", "35.00",
+            "15.0", "0",
+        ];
+        assert_eq!(words, wanted, "{text}");
+        // With more calls outstanding the terms do not add up to a call.
+        let many = [("op", "read"), ("outstanding", "4")];
+        let text = files_table(&run(&many, facts()), 200).unwrap();
+        let line = text.lines().find(|line| line.contains("nfs2:udp")).unwrap();
+        assert!(
+            line.contains("outstanding=4") && line.contains(" - "),
+            "{text}"
+        );
+        assert_eq!(files_table(&crate::testing::Runs::new().done(), 200), None);
+    }
+}
