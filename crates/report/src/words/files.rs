@@ -67,7 +67,10 @@ pub(crate) struct Held<'l> {
 
 impl Held<'_> {
     fn what(&self) -> String {
-        let (by, network, operation) = (self.line.by(), &self.line.network, self.operation);
+        let mut line = self.line.clone();
+        // The sentence says it.
+        line.knobs.remove("op");
+        let (by, network, operation) = (line.by(), &line.network, self.operation);
         match (self.size_bytes, self.rate_bps) {
             (Some(size), Some(bps)) => format!(
                 "A {operation} of files of {} over {by} on {network} reaches {}",
