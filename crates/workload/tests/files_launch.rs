@@ -35,6 +35,7 @@ fn launch(spec: &Spec) -> (Measured, Served) {
     let serve = Serve {
         spec: spec.clone(),
         bind: LOOPBACK,
+        peer: Some(LOOPBACK),
         token: token.clone(),
         flush_neighbour: None,
     };

@@ -53,6 +53,7 @@ pub fn files_table(run: &Run, width: usize) -> Option<String> {
         keys: LOAD + 1,
         first: 3,
         words: LOAD + 1,
+        loose: false,
     };
     sheet.leave_out_marked(marked);
     let legend = "Files of a server, medians. call: from the first send of a call to its reply. Measured apart: server: what the call takes \
