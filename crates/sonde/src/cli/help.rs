@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 55] = [
+const OPTIONS: [(&str, &str, Shown); 57] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
@@ -53,6 +53,8 @@ const OPTIONS: [(&str, &str, Shown); 55] = [
     ("load-flow", WHERE, LongOnly),
     ("load-of", WHERE, LongOnly),
     ("line-rate", WHERE, LongOnly),
+    ("max-rate", HOW_OFTEN, LongOnly),
+    ("max-seconds", HOW_OFTEN, LongOnly),
     ("attachment", WHERE, LongOnly),
     ("profile", WHERE, LongOnly),
     ("script", WHERE, LongOnly),
