@@ -321,6 +321,9 @@ fn one_way_times_are_sums_of_their_parts() {
         // before the thirteenth.
         ("sci-1g8", 29, 82_000 + 215_000),
         ("sci-1g8", 1_500, 24 * 82_000 + 18 * 10_000 + 215_000),
+        // The head on the first line, which has no length; all on the second.
+        ("link", 29, 5_120_000 + 6_720_000),
+        ("link", 1_500, 5_120_000 + 123_040_000),
         ("wire", 29, 0),
         ("wire", 1_500, 0),
         ("wire:delay=10ms", 1_500, 10_000_000_000),
@@ -410,6 +413,7 @@ fn a_full_station_reaches_the_ceiling() {
         ("ethernet-400g", 1_500, 1_538, 400_000_000_000),
         ("satellite", 1_500, 1_500, 1_920_000),
         ("ethernet-10:turnaround=0s", 1_500, 1_538, 10_000_000),
+        ("link", 1_500, 1_538, 100_000_000),
         ("fddi-switched", 4_352, 4_388, 100_000_000),
     ];
     // What a token's way takes of a ring is in `tests/token.rs`; SCI's hosts are in `tests/sci.rs`.

@@ -188,7 +188,7 @@ impl Conversation {
             spec: spec.clone(),
             bind: self.server,
             token: self.token.clone(),
-            peer: Some(peer),
+            peer,
             flush_neighbour: self.flush_server.clone(),
         }))?;
         let port = match server.answer("its data port", timeout)? {
@@ -209,10 +209,10 @@ impl Conversation {
         outcome.add(&Agreed::of(spec), measured, served)
     }
 
-    /// The address that the measuring side sends from.
-    fn peer(&self, client: &mut AgentLink) -> Result<IpAddr> {
-        if let Some(address) = self.client {
-            return Ok(address);
+    /// The address that the measuring side sends from; none where no route leads to the peer, which the attempt to reach it tells.
+    fn peer(&self, client: &mut AgentLink) -> Result<Option<IpAddr>> {
+        if self.client.is_some() {
+            return Ok(self.client);
         }
         client.send(&Request::Source { peer: self.server })?;
         match client.answer("its address", GRACE)? {

@@ -159,8 +159,8 @@ pub enum Answer {
     },
     /// From where this host sends.
     Source {
-        /// Its own address.
-        address: IpAddr,
+        /// Its own address; none where no route leads to the other host.
+        address: Option<IpAddr>,
     },
     /// The interfaces, and what they have counted.
     Interfaces(Interfaces),

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use crate::agents::{
-    Agent, HERE, SOON, agents, conversation, impatient, measure, sampled, samples, serve,
+    self, Agent, HERE, SOON, agents, conversation, impatient, measure, sampled, samples, serve,
 };
 use sonde_channel::CONTROL;
 use sonde_measure::{EndedBy, Fixed};
@@ -509,7 +509,7 @@ fn streams_within_one_machine_are_rated_by_their_receiver() {
 /// A relay of datagrams that loses every tenth from the client, once there were a hundred.
 fn losing_relay(server: SocketAddr) -> SocketAddr {
     let near = UdpSocket::bind((HERE, 0)).unwrap();
-    let far = UdpSocket::bind((HERE, 0)).unwrap();
+    let far = agents::announced("t");
     far.connect(server).unwrap();
     let address = near.local_addr().unwrap();
     std::thread::spawn(move || {

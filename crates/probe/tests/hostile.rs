@@ -65,16 +65,6 @@ fn connect(peer: SocketAddr) -> TcpStream {
     panic!("all ports are taken");
 }
 
-/// The same by UDP.
-fn guessed() -> UdpSocket {
-    let ports = sonde_probe::fuzz::ports("right", 0);
-    let mut free = ports
-        .iter()
-        .rev()
-        .filter_map(|port| UdpSocket::bind(("127.0.0.1", *port)).ok());
-    free.next().expect("a port is free")
-}
-
 /// A stranger by TCP; what it returns is kept open while the peer measures.
 type Stranger = fn(SocketAddr, &Spec) -> Vec<TcpStream>;
 
@@ -246,7 +236,7 @@ fn strangers_by_udp_change_nothing() {
     let attacks = by_udp(&spec);
     for (what, bytes) in &attacks {
         let peer = serve(&mut server.link, &spec, "right");
-        let socket = guessed();
+        let socket = agents::announced("right");
         socket.send_to(bytes, peer).unwrap();
         drop(socket);
         let served = measured(&mut client, &mut server, &spec, peer, what);
@@ -356,7 +346,8 @@ fn a_silent_stranger_before_a_cold_start_takes_none_of_its_time() {
         ..Spec::new(Probe::Startup, Path::Tcp, sonde_measure::Wait::Block)
     };
     let peer = serve(&mut server.link, &spec, "right");
-    let mut strangers: Vec<TcpStream> = (0..20).map(|_| connect(peer)).collect();
+    let mut strangers: Vec<TcpStream> =
+        (0..20).map(|_| TcpStream::connect(peer).unwrap()).collect();
     let begin = Instant::now();
     measure(&mut client.link, &spec, peer, "right").unwrap();
     // A stranger that was waited for takes its part of the timeout, a second.

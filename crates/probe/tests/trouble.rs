@@ -1,12 +1,12 @@
 //! What goes wrong in conversations between two agents that are processes, and that nothing of it stays.
 
 use std::io::Write;
-use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::agents::{
-    Agent, HERE, SOON, agent, agents, conversation, impatient, measure, sampled, samples, serve,
+    self, Agent, HERE, SOON, agent, agents, conversation, impatient, measure, sampled, samples,
+    serve,
 };
 use crate::processes::{children, signal, soon};
 use sonde_channel::CONTROL;
@@ -108,7 +108,11 @@ fn nobody_with_the_token_is_an_error() {
             error.contains("no peer with the token") && !error.contains("refused connections: 0"),
             "{error}"
         );
-        assert!(error.contains("wrong token"), "{error}");
+        let why = match path {
+            Path::Tcp | Path::Udp => "not from an address and port of this conversation",
+            _ => "wrong token",
+        };
+        assert!(error.contains(why), "{path:?}: {error}");
     }
 }
 
@@ -149,7 +153,7 @@ fn a_datagram_of_another_size_is_an_error() {
         ..impatient(Probe::Latency, Path::Udp)
     };
     let peer = serve(&mut server.link, &spec, "t");
-    let socket = UdpSocket::bind((HERE, 0)).unwrap();
+    let socket = agents::announced("t");
     socket.set_read_timeout(Some(SOON)).unwrap();
     socket.connect(peer).unwrap();
     let hello =

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// Where runs are.
 #[derive(Debug, Args)]
 pub struct From {
-    /// The run: its id or the begin of it, its name, latest, latest~1 (the one before) [default: latest].
+    /// The run: its id or a prefix of it, its name, latest, latest~1 (the one before) [default: latest].
     run: Option<String>,
     /// The folder of the store.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
@@ -76,7 +76,7 @@ pub enum ReportTask {
         after_help = "Examples:\n  sonde report compare latest~1\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 5%\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
     )]
     Compare {
-        /// The run to compare with, the baseline: its id or the begin of it, its name, latest, latest~1 (the one before).
+        /// The run to compare with, the baseline: its id or a prefix of it, its name, latest, latest~1 (the one before).
         baseline: String,
         /// The run [default: latest].
         run: Option<String>,

@@ -4,7 +4,7 @@
 //! Model:   four hosts on a slow line, with bounds far from what it does; where this machine was too busy for the emulation the
 //!          verdict is inconclusive and says so, and a healthy cluster never fails.
 
-use crate::lab::{Call, Case, Stage, attachments, is_long};
+use crate::lab::{Call, Case, Outcome, Stage, attachments, is_long};
 use sonde_sys::process::kill;
 use std::time::{Duration, Instant};
 
@@ -34,21 +34,21 @@ fn a_lossy_host_is_not_accepted() {
         &["--script", &script, "--require", "throughput>=1Mbit"],
     )
     .output();
-    assert_eq!(said.code, 1, "{said}");
     let first = said.out.lines().next().unwrap();
-    assert!(
-        first.starts_with("ACCEPTANCE FAIL  4 hosts, 12 of 12 "),
-        "{said}"
-    );
-    assert!(
-        said.out.contains("FAIL          all pairs: h3 is bad"),
-        "{said}"
-    );
+    let (state, all_pairs) = match said.code {
+        1 => ("FAIL", "FAIL          all pairs: h3 is bad"),
+        _ => slow_or_late(&said),
+    };
+    let head = format!("ACCEPTANCE {state}  4 hosts, ");
+    assert!(first.starts_with(&head), "{said}");
+    assert!(said.out.contains(all_pairs), "{said}");
     assert!(said.out.lines().count() <= 24, "{said}");
     let shown = report(&stage, &["show", "--table"]).expect(0);
+    // Loss makes its streams slow, so much on a busy machine that this is the verdict.
+    let rules = ["[host-loss]", "[host-slow]", "failed:"];
+    let verdicts = rules.map(|rule| format!("verdict: {rule} h3 is bad"));
     assert!(
-        shown.out.contains("verdict: [host-loss] h3 is bad")
-            || shown.out.contains("verdict: failed: h3 is bad"),
+        verdicts.iter().any(|one| shown.out.contains(one)),
         "{shown}"
     );
     let again = report(&stage, &["show"]).expect(0);
@@ -73,6 +73,13 @@ fn a_lossy_host_is_not_accepted() {
         !again.out.contains("exit code"),
         "that is of the command that measured: {again}"
     );
+}
+
+/// What is said of a lossy host where so many cells were behind schedule that slowness may come of that.
+fn slow_or_late(said: &Outcome) -> (&'static str, &'static str) {
+    assert_eq!(said.code, 3, "{said}");
+    said.tells(&[" is bad: ", "behind schedule"]);
+    ("INCONCLUSIVE", "INCONCLUSIVE  all pairs: h3 is bad")
 }
 
 /// `sonde report` on the store of the stage.
@@ -169,23 +176,35 @@ fn an_assessment_names_a_lossy_host() {
     let plan = plan_of(&stage, &["--hosts", "4"], Some("0s loss h3 10%\n"));
     let said = stage.sonde(&["assess", &plan, "--out", &runs]);
     let said = said.limit(300).output();
-    assert_eq!(said.code, 1, "as `probe pattern all-pairs`: {said}");
+    // As `probe pattern all-pairs`.
+    let (word, state) = match said.code {
+        1 => ("FAIL", "fail"),
+        _ => (slow_or_late(&said).0, "inconclusive"),
+    };
     assert!(
         said.out.starts_with("4 emulated hosts, 1 network, "),
         "{said}"
     );
-    // In one line, and with its figures: the share of segments, or flows that failed.
+    // In one line, and with its figures: the share of segments, flows that failed, or how slow.
     let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, pairs) = text
-        .split_once("PAIRS FAIL: h3 is bad: ")
+        .split_once(&format!("PAIRS {word}: h3 is bad: "))
         .unwrap_or_else(|| panic!("{said}"));
-    let is_told = pairs.contains(" of segments (") || pairs.contains(" flows failed, all of them");
-    assert!(is_told, "with its figures: {said}");
+    let figures = [
+        " of segments (",
+        " flows failed, all of them",
+        " slower than",
+    ];
+    assert!(
+        figures.iter().any(|figure| pairs.contains(figure)),
+        "with its figures: {said}"
+    );
     let shown = report(&stage, &["show", "--json"]).expect(0);
     let document: serde_json::Value = serde_json::from_str(&shown.out).unwrap();
     let all = &document["assessment"]["all_pairs"];
-    assert_eq!((&all["state"], &all["pairs"]), (&"fail".into(), &12.into()));
-    assert_eq!(all["hosts"], serde_json::json!(["h3"]));
+    assert_eq!(all["state"], state);
+    let hosts = if state == "fail" { vec!["h3"] } else { vec![] };
+    assert_eq!(all["hosts"], serde_json::json!(hosts));
 }
 
 #[test]
@@ -308,6 +327,9 @@ fn nothing_required_and_plans() {
     }
     let file = stage.path("plan.toml");
     std::fs::write(&file, &plan.out).unwrap();
+    // A plan says what is measured, and no option beside it is passed over.
+    let both = stage.sonde(&["accept", &file, "--network", "fddi", "--dry-run"]);
+    both.expect(64).tells(&["cannot be used with"]);
     let again = stage.sonde(&["accept", &file, "--print-plan"]).expect(0);
     assert_eq!(again.out, plan.out, "a printed plan is whole");
     let dry = stage.sonde(&["accept", &file, "--dry-run"]).expect(0);

@@ -37,7 +37,6 @@ fn no_figure_is_above_the_rate_that_is_allowed() {
     for words in [
         "probe throughput --testbed local --path tcp,udp --size 1400 -n 1",
         "probe throughput --testbed local --path tcp --size 64KiB --with streams=4 -n 1",
-        "probe throughput --testbed local --path tcp,udp --mode message --size 8KiB -n 1",
     ] {
         let (rows, _) = measured(&stage, words, 0);
         let rates = rates(&rows);

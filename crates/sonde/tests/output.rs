@@ -56,8 +56,8 @@ const PRINTING: [&str; 44] = [
     "report show --out STORE --rows",
     "report show --out STORE --table",
     "report show --out STORE --csv",
-    "report compare latest~1 --out STORE",
-    "report compare latest~1 --out STORE --csv",
+    "report compare latest~2 latest~1 --ignore congestion --out STORE",
+    "report compare latest~2 latest~1 --ignore congestion --out STORE --csv",
     "report export --csv --out STORE",
     "report export --json --out STORE",
     "report schema",
@@ -222,7 +222,7 @@ fn tables_fit_the_terminal() {
         "report list --out STORE",
         "report show --out STORE",
         "report show --out STORE --rows",
-        "report compare latest~1 --out STORE",
+        "report compare latest~2 latest~1 --ignore congestion --out STORE",
     ] {
         for columns in [40, 80, 132] {
             let text = bare(&on_terminal(line, &store, columns, &[]));

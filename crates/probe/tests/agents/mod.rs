@@ -1,6 +1,6 @@
 //! Agents that are processes: this test program, started again to play the part.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -42,6 +42,14 @@ fn play_the_worker() {
         std::io::stdout(),
         None,
     ));
+}
+
+/// A socket of a port by which a data port knows the first connection of the conversation with this token.
+pub fn announced(token: &str) -> UdpSocket {
+    // Of the last of them: the client of the test takes the first that is free.
+    let ports = sonde_probe::fuzz::ports(token, 0).into_iter().rev();
+    let mut free = ports.filter_map(|port| UdpSocket::bind((HERE, port)).ok());
+    free.next().expect("a port is free")
 }
 
 pub struct Agent {

@@ -87,7 +87,7 @@ impl Store {
         })
     }
 
-    /// The id of the run that a text names: an id, the begin of one id alone, [`LATEST`], `latest~2` for the second before it, a
+    /// The id of the run that a text names: an id, a prefix of one id alone, [`LATEST`], `latest~2` for the second before it, a
     /// name, of which the last run is meant, or `name~1` for the one of it before.
     ///
     /// # Errors

@@ -104,7 +104,13 @@ impl AllPairs {
         let (mut bad, mut directions) = (Vec::new(), Vec::new());
         for whom in blamed {
             match whom {
-                Whom::Host(host) => bad.push(matrix.name(host).to_owned()),
+                Whom::Host(host) => {
+                    let host = matrix.name(host).to_owned();
+                    // For two reasons, perhaps.
+                    if !bad.contains(&host) {
+                        bad.push(host);
+                    }
+                }
                 Whom::Direction(pair) => directions.push(way(pair)),
                 Whom::Link((a, b)) => directions.extend([way((a, b)), way((b, a))]),
                 Whom::Fabric => {}

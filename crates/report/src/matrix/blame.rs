@@ -9,6 +9,8 @@
 //! Checked: `each_reason_is_named`, `a_window_is_to_blame_from_half_of_the_time_on`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
 //!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::evidence::{SUSPECTED, counted, evidence};
 use super::remeasured::{Remeasured, held};
 use super::score::scores;
@@ -278,20 +280,16 @@ fn stands_still(matrix: &Matrix, host: usize) -> bool {
 /// Hosts that several others do not reach.
 fn unreached(matrix: &Matrix) -> Vec<Blame> {
     let hosts = 0..matrix.hosts.len();
+    // What passes for one kind reaches.
+    fn pairs<T>(of: &BTreeMap<(Stage, Kind, Pair), T>, host: usize) -> BTreeSet<Pair> {
+        let together = of.keys().filter(|(stage, ..)| *stage == Stage::Together);
+        let pairs = together.map(|(.., pair)| *pair);
+        pairs.filter(|(a, b)| *a == host || *b == host).collect()
+    }
     let failed = |host: usize| {
-        let own = matrix
-            .failed
-            .keys()
-            .filter(|(stage, kind, (a, b))| {
-                *stage == Stage::Together && *kind == Kind::Latency && (*a == host || *b == host)
-            })
-            .count();
-        let good = matrix.grid(Stage::Together, Kind::Latency);
-        let good = good
-            .keys()
-            .filter(|(a, b)| *a == host || *b == host)
-            .count();
-        (own, good)
+        let good = pairs(&matrix.readings, host);
+        let bad = &pairs(&matrix.failed, host) - &good;
+        (bad.len(), good.len())
     };
     hosts
         .filter_map(|host| {
@@ -345,6 +343,7 @@ fn busy(matrix: &Matrix) -> Vec<Blame> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::KINDS;
     use super::super::testing::Grid;
     use super::*;
     use crate::words::Words;
@@ -368,6 +367,31 @@ mod tests {
 
     fn of(host: usize) -> impl Fn(Pair) -> bool {
         move |(a, b)| a == host || b == host
+    }
+
+    #[test]
+    fn who_is_reached_by_streams_is_reached() {
+        let fail = |matrix: &mut Matrix, kinds: &[Kind]| {
+            let keys: Vec<_> = matrix.readings.keys().copied().collect();
+            for key in keys {
+                if of(2)(key.2) && kinds.contains(&key.1) {
+                    matrix.readings.remove(&key);
+                    matrix.failed.insert(key, "no sample was taken".into());
+                }
+            }
+        };
+        let mut matrix = Grid::healthy(4, 5).matrix();
+        fail(&mut matrix, &[Kind::Latency]);
+        assert!(unreached(&matrix).is_empty());
+        fail(&mut matrix, &KINDS);
+        let found = unreached(&matrix);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0]
+                .found
+                .sentence()
+                .starts_with("h3 is bad: 6 of its 6 pairs")
+        );
     }
 
     #[test]

@@ -127,6 +127,20 @@ mod tests {
         [vec![command], below].concat()
     }
 
+    /// The parser looks at such names in debug builds alone, of which there are none; this panics where one is unknown.
+    #[test]
+    fn what_excludes_another_names_what_exists() {
+        let mut root = super::super::command();
+        root.build();
+        let mut pairs = 0;
+        for command in leaves(&root) {
+            for option in command.get_arguments() {
+                pairs += command.get_arg_conflicts_with(option).len();
+            }
+        }
+        assert!(pairs > 20, "{pairs}");
+    }
+
     #[test]
     fn every_option_of_a_measurement_has_its_heading() {
         let root = super::super::command();

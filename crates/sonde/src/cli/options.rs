@@ -60,7 +60,7 @@ pub struct Common {
     /// The folder of the store and the reports.
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
-    /// Resume a run that was not finished: its id or the begin of it, latest, latest~1; without a value the latest unfinished one.
+    /// Resume a run that was not finished: its id or a prefix of it, latest, latest~1; without a value the latest unfinished one.
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "")]
     pub resume: Option<String>,
     /// Name the run, so that reports find it; of several runs with one name the last is meant, and NAME~1 is the one before.

@@ -83,7 +83,7 @@ struct MapOptions {
     /// Or hosts in sites, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "measured")]
     cluster: Option<PathBuf>,
-    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id or the begin of it, `latest` or `latest~1`.
+    /// Or the hosts of a run of `sonde probe pattern all-pairs`: its id or a prefix of it, `latest` or `latest~1`.
     #[arg(long, value_name = "RUN")]
     measured: Option<String>,
     /// The folder of the store: with that run, and for the repetitions of a trial.

@@ -22,7 +22,7 @@ pub enum ProbeTask {
     Startup(ChannelOptions),
     /// One-way latency (RTT/2) of a warm connection against message size.
     #[command(
-        visible_alias = "lat",
+        alias = "lat",
         after_help = "Examples:
   sonde probe latency --network atm-oc3c --path udp --size 1..64KiB
   sonde probe latency --network ethernet-1g --path udp,packet --method plain,ring

@@ -157,7 +157,12 @@ impl TestbedPlan {
     /// # Errors
     /// What is wrong with a name, or with the file of hosts.
     pub fn targets(&self) -> Result<Vec<Target>, Failure> {
-        let read = |path: &Path| file::text(path).map_err(|e| e.to_string());
+        let read = |path: &Path| {
+            file::text(path).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".into(),
+                _ => e.to_string(),
+            })
+        };
         let names = self.names.as_deref().unwrap_or_default();
         sonde_fleet::targets(names, read).map_err(Failure::usage)
     }
