@@ -10,6 +10,7 @@ mod control_frames;
 mod data_port;
 mod datagrams;
 mod documents;
+mod files;
 mod hosts;
 mod lab_control;
 mod launchers;
@@ -36,6 +37,7 @@ pub const ENTRIES: &[(&str, Entry)] = &[
     ("data_port", data_port::run),
     ("datagrams", datagrams::run),
     ("documents", documents::run),
+    ("files", files::run),
     ("hosts", hosts::run),
     ("lab_control", lab_control::run),
     ("launchers", launchers::run),

@@ -57,6 +57,7 @@ const PARSERS: &[&str] = &[
     "crates/link/src/script.rs",
     "crates/link/src/spec.rs",
     "crates/link/src/words.rs",
+    "crates/measure/src/files.rs",
     "crates/measure/src/fixed.rs",
     "crates/measure/src/knob_values.rs",
     "crates/measure/src/knobs.rs",
@@ -105,6 +106,12 @@ const PARSERS: &[&str] = &[
     "crates/units/src/matrix.rs",
     "crates/units/src/parse.rs",
     "crates/units/src/topology/words.rs",
+    "crates/workload/src/files/counts.rs",
+    "crates/workload/src/files/nfs/mount.rs",
+    "crates/workload/src/files/nfs/v2.rs",
+    "crates/workload/src/files/nfs/v3.rs",
+    "crates/workload/src/files/rpc.rs",
+    "crates/workload/src/files/xdr.rs",
     "crates/workload/src/npb/size.rs",
 ];
 

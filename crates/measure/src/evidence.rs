@@ -299,6 +299,50 @@ facts! {
         "messages" replay: Replay,
     }
 
+    /// What was counted of files of one size, and what was measured apart.
+    FilesFacts {
+        /// Calls, of all clients.
+        "files.calls.*" calls: u64,
+        /// Messages of clients beyond one for each call.
+        "files.retransmissions.*" retransmissions: u64,
+        /// Replies that came to calls that were answered already.
+        "files.late_replies.*" late_replies: u64,
+        /// Messages of clients that reached the server.
+        "files.received.*" received: u64,
+        /// Of these, those that it was working on already.
+        "files.in_progress.*" in_progress: u64,
+        /// Of these, those that it answered with a kept reply.
+        "files.repeated.*" repeated: u64,
+        /// Of these, those that its queue had no room for.
+        "files.overflowed.*" overflowed: u64,
+        /// Replies that the server sent.
+        "files.replied.*" replied: u64,
+        /// Datagrams that the server's socket had no room for.
+        "files.lost.server_buffer.*" lost_server_buffer: u64,
+        /// Datagrams of which fragments were missing at the server's host.
+        "files.lost.server_fragments.*" lost_server_fragments: u64,
+        /// Datagrams that the client's socket had no room for.
+        "files.lost.client_buffer.*" lost_client_buffer: u64,
+        /// Datagrams of which fragments were missing at the client's host.
+        "files.lost.client_fragments.*" lost_client_fragments: u64,
+        /// Time that calls waited for a daemon, summed.
+        "files.waited_ns.*" waited_ns: u64,
+        /// Time that daemons were held, summed.
+        "files.held_ns.*" held_ns: u64,
+        /// The time of all rounds, between the readings of counts.
+        "files.span_ns.*" span_ns: u64,
+        /// The receive buffer of the server's UDP socket, as granted.
+        "files.receive_buffer_bytes.*" receive_buffer_bytes: u64,
+        /// A call that does nothing: its round trip, the median.
+        "files.null_ns.*" null_ns: u64,
+        /// The same on the server's own loopback.
+        "files.own_null_ns.*" own_null_ns: u64,
+        /// The call that is measured, on the server's own loopback and from its cache, the median.
+        "files.own_call_ns.*" own_call_ns: u64,
+        /// What the network's model has for the bytes that the call carries beyond one that does nothing.
+        "files.wire_ns.*" wire_ns: u64,
+    }
+
     /// What was checked of a library.
     Check {
         /// Collective calls.
@@ -407,6 +451,9 @@ pub struct Evidence {
     /// What is of one size, by user bytes in a message.
     #[serde(skip_serializing_if = "is_empty")]
     pub sizes: BTreeMap<u64, SizeFacts>,
+    /// Files, by their size.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub files: BTreeMap<u64, FilesFacts>,
     /// What the library says of itself.
     #[serde(skip_serializing_if = "is_empty")]
     pub library: Library,
@@ -467,6 +514,7 @@ impl Evidence {
         all.check.take(&mut from, &own);
         all.flow.take(&mut from, &own);
         take_all(&mut all.sizes, &mut from, "");
+        take_all(&mut all.files, &mut from, "");
         take_all(&mut all.load_flows, &mut from, "");
         take_all(&mut all.network_losses, &mut from, "");
         if !is_empty(&of_cell) {
@@ -480,6 +528,7 @@ impl Evidence {
         self.src.merge(other.src);
         self.dst.merge(other.dst);
         merge_all(&mut self.sizes, other.sizes);
+        merge_all(&mut self.files, other.files);
         self.library.merge(other.library);
         self.ranks.merge(other.ranks);
         self.start_up.merge(other.start_up);

@@ -10,6 +10,7 @@
 mod cell;
 mod evidence;
 mod facts;
+pub mod files;
 mod fixed;
 mod knob_values;
 mod knobs;
@@ -32,9 +33,9 @@ mod verdict;
 
 pub use cell::{CellError, cell_id};
 pub use evidence::{
-    Application, Check, Datagrams, Emulation, Evidence, Flow, HostSetting, InterfaceCounters,
-    Library, Load, LoadFlow, NetworkLoss, Others, Place, Ranks, Side, SizeFacts, Socket, StartUp,
-    Transfer, UdpCounter,
+    Application, Check, Datagrams, Emulation, Evidence, FilesFacts, Flow, HostSetting,
+    InterfaceCounters, Library, Load, LoadFlow, NetworkLoss, Others, Place, Ranks, Side, SizeFacts,
+    Socket, StartUp, Transfer, UdpCounter,
 };
 pub use facts::Unread;
 pub use fixed::{Fixed, RelativeError, Shares};

@@ -100,11 +100,11 @@ pub enum Quantity {
     StartupNs,
     /// From the begin of a step, in which every host sends to its neighbours at once, to the arrival of the whole message.
     ExchangeNs,
-    /// User bytes at the receiver.
+    /// User bytes at the receiver; of files those of a pass over a whole file.
     ThroughputBps,
-    /// CPU time of the sending thread for each user byte.
+    /// CPU time of the sending thread for each user byte; of files the client's.
     CpuSrcNsPerByte,
-    /// CPU time of the receiving thread for each user byte.
+    /// CPU time of the receiving thread for each user byte; of files the server's.
     CpuDstNsPerByte,
     /// Datagrams sent and never received, of all sent.
     LostShare,
@@ -118,7 +118,7 @@ pub enum Quantity {
     RwndLimitedShare,
     /// Time that the send buffer held the sender back, of the timed window.
     SndbufLimitedShare,
-    /// Segments sent again in the timed window.
+    /// Segments sent again in the timed window; of files messages of the client beyond one for each call.
     Retransmits,
     /// Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow.
     OneWayNs,
@@ -138,9 +138,9 @@ pub enum Quantity {
     NicTripNs,
     /// Messages at a rate: from the time at which a message was due to its answer.
     ResponseNs,
-    /// Messages at a rate: from the call that sent a message to its answer.
+    /// Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply.
     ServiceNs,
-    /// Messages at a rate: how many were sent in a second.
+    /// Messages at a rate: how many were sent in a second. Files: calls in a second.
     RatePerS,
     /// A collective call: from its agreed begin to its end at the last rank.
     CollectiveNs,

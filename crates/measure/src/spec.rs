@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files::{Files, FilesPath, Service};
 use crate::{Knobs, Method, Pace, Path, Spacing, Wait};
 
 mod check;
@@ -69,10 +70,12 @@ pub enum Probe {
     Anatomy,
     /// Messages there and back at a rate, whatever became of those before.
     Rate,
+    /// Files of a server.
+    Files,
 }
 
 impl Probe {
-    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`, `rate`.
+    /// As it is written: `startup`, `latency`, `stream`, `message`, `anatomy`, `rate`, `files`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Startup => "startup",
@@ -81,6 +84,7 @@ impl Probe {
             Self::Message => "message",
             Self::Anatomy => "anatomy",
             Self::Rate => "rate",
+            Self::Files => "files",
         }
     }
 }
@@ -219,6 +223,8 @@ pub enum Procedure {
         /// How many.
         quota: Quota,
     },
+    /// Of [`Probe::Files`].
+    Files(Files),
 }
 
 impl Procedure {
@@ -240,6 +246,10 @@ impl Procedure {
                 },
                 quota: Quota::RATE,
             },
+            Probe::Files => Self::Files(Files::usual(FilesPath {
+                service: Service::Nfs3,
+                over: Path::Tcp,
+            })),
         }
     }
 
@@ -252,6 +262,7 @@ impl Procedure {
             Self::Stream { .. } => Probe::Stream,
             Self::Anatomy(_) => Probe::Anatomy,
             Self::Rate { .. } => Probe::Rate,
+            Self::Files(_) => Probe::Files,
         }
     }
 
@@ -287,13 +298,14 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// The usual one of a probe; see [`Procedure::usual`]. Startup, latency and anatomy: 1 byte. Stream and message: 1 MiB, of
-    /// datagrams 1,472 bytes, a full Ethernet frame. Rate: 64 bytes.
+    /// The usual one of a probe; see [`Procedure::usual`]. Startup, latency and anatomy: 1 byte. Stream, message and files: 1 MiB,
+    /// of datagrams 1,472 bytes, a full Ethernet frame. Rate: 64 bytes.
     pub fn new(probe: Probe, path: Path, wait: Wait) -> Self {
         let size_bytes = match probe {
             Probe::Startup | Probe::Latency | Probe::Anatomy => 1,
             Probe::Rate => 64,
             Probe::Stream | Probe::Message if path.is_lossless() => 1 << 20,
+            Probe::Files => 1 << 20,
             Probe::Stream | Probe::Message => 1_472,
         };
         Self {
@@ -343,7 +355,9 @@ impl Spec {
             }
             Procedure::Latency(sampling) | Procedure::Message(sampling) => sampling.budget_ns,
             Procedure::Stream { window_ns } => window_ns,
-            Procedure::Anatomy(quota) | Procedure::Rate { quota, .. } => quota.budget_ns,
+            Procedure::Anatomy(quota)
+            | Procedure::Rate { quota, .. }
+            | Procedure::Files(Files { quota, .. }) => quota.budget_ns,
         };
         duration_max(longest_ns, self.timeout_ns, &self.sizes_bytes)
     }

@@ -13,7 +13,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -27,8 +27,8 @@ use sonde_measure::{Procedure, Wait};
 use crate::frame::{self, FrameError};
 use crate::host::{Changes, GUARD, guard, recover};
 use crate::{
-    Answer, Error, Measure, Measured, Request, Result, Serve, anatomy, facts, interfaces, load,
-    pattern, placed, program, rate, serve, startup, stream, trips,
+    Answer, Error, Measure, Measured, Request, Result, Serve, Served, anatomy, facts, interfaces,
+    load, pattern, placed, program, rate, serve, startup, stream, trips,
 };
 
 /// The first argument of a worker; see [`entry`].
@@ -46,12 +46,24 @@ const ENDING: Duration = Duration::from_millis(2_500);
 /// What a worker may write before its marker.
 const NOISE_BYTES_MAX: usize = 64 << 10;
 
+/// Takes the number of the port that is open now.
+pub type Opened<'a> = &'a mut dyn FnMut(u16) -> Result<()>;
+
+/// What measures files: a workload, which this room does not see, handed in by the program.
+#[derive(Debug, Clone, Copy)]
+pub struct FileService {
+    /// Serves until a descriptor can be read; says the number of its port as soon as it is open.
+    pub serve: fn(&Serve, BorrowedFd<'_>, Opened<'_>) -> Result<Served>,
+    /// Measures against a serving peer.
+    pub measure: fn(&Measure) -> Result<Measured>,
+}
+
 /// Plays the worker, or the guard of changed settings, if this program was started as one, and gives its exit code; `None` for any other start. To be called
-/// first of all in `main` of a program that calls [`run`].
-pub fn entry() -> Option<i32> {
+/// first of all in `main` of a program that calls [`run`]; `files` is what measures files, where the program has it.
+pub fn entry(files: Option<&FileService>) -> Option<i32> {
     let first = std::env::args_os().nth(1)?;
     match first.to_str()? {
-        WORKER => Some(work(std::io::stdin(), std::io::stdout())),
+        WORKER => Some(work(std::io::stdin(), std::io::stdout(), files)),
         GUARD => Some(guard(std::io::stdin(), std::io::stdout())),
         _ => None,
     }
@@ -144,7 +156,7 @@ pub fn run_with(
 }
 
 /// Plays the worker: one request, its answers, the end. Gives the exit code.
-pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
+pub fn work(from: impl AsFd, mut to: impl Write, files: Option<&FileService>) -> i32 {
     let worked = unbuffered(from).and_then(|mut from| {
         // Should the agent have ended before this, the input has ended too.
         process::die_with_parent(process::parent())?;
@@ -153,8 +165,8 @@ pub fn work(from: impl AsFd, mut to: impl Write) -> i32 {
             return Ok(());
         };
         let answer = match frame::parse::<Request>(&body)? {
-            Request::Measure(request) => measure(&request).map(Answer::Measured),
-            Request::Serve(request) => serve_one(&request, &from, &mut to),
+            Request::Measure(request) => measure(&request, files).map(Answer::Measured),
+            Request::Serve(request) => serve_one(&request, &from, &mut to, files),
             Request::Load(request) => load::work(&request, &mut from, &mut to),
             Request::Join(request) => pattern::take_part(&request, &mut from, &mut to),
             Request::Run(request) => program::run(&request, &mut from).map(Answer::Ran),
@@ -424,22 +436,35 @@ fn relay(to: &mut impl Write, body: &[u8]) -> Result<()> {
     Ok(written.map_err(FrameError::from)?)
 }
 
-fn serve_one(request: &Serve, from: &File, to: &mut impl Write) -> Result<Answer> {
+fn serve_one(
+    request: &Serve,
+    from: &File,
+    to: &mut impl Write,
+    files: Option<&FileService>,
+) -> Result<Answer> {
     request.spec.check()?;
     let settled = placed::serving(request)?;
-    let port = serve::open(request)?;
-    frame::write(
-        to,
-        &Answer::Serving {
-            port: port.number(),
-        },
-    )?;
-    let mut served = port.serve(request, from.as_fd())?;
+    let mut opened = |port: u16| Ok(frame::write(to, &Answer::Serving { port })?);
+    let mut served = if let Procedure::Files(_) = request.spec.procedure {
+        let serve = files.ok_or_else(no_files)?.serve;
+        serve(request, from.as_fd(), &mut opened)?
+    } else {
+        let port = serve::open(request)?;
+        opened(port.number())?;
+        port.serve(request, from.as_fd())?
+    };
     served.evidence.dst.place.merge(settled);
     Ok(Answer::Served(served))
 }
 
-fn measure(request: &Measure) -> Result<Measured> {
+fn no_files() -> Error {
+    Error::Unmeasurable {
+        what: "this program has no service of files".into(),
+        remedy: "run the agent of sonde itself",
+    }
+}
+
+fn measure(request: &Measure, files: Option<&FileService>) -> Result<Measured> {
     request.spec.check()?;
     let settled = placed::measuring(request)?;
     let mut measured = match request.spec.procedure {
@@ -450,6 +475,7 @@ fn measure(request: &Measure) -> Result<Measured> {
         Procedure::Stream { window_ns } => stream::measure(request, window_ns),
         Procedure::Anatomy(quota) => anatomy::measure(request, quota),
         Procedure::Rate { pace, quota } => rate::measure(request, (pace, quota)),
+        Procedure::Files(_) => (files.ok_or_else(no_files)?.measure)(request),
     }?;
     measured.evidence.src.place.merge(settled);
     Ok(measured)

@@ -198,6 +198,10 @@ impl Conversation {
         let measured = self
             .measure(spec, client, port)
             .map_err(|error| abandon(spec, server, error))?;
+        if spec.probe() == Probe::Files {
+            // A server of files cannot know that nobody will come any more.
+            server.send(&Request::Stop {})?;
+        }
         let served = match server.answer("its report", timeout)? {
             Answer::Served(served) => served,
             other => return Err(out_of_turn(server, "its report", &other)),

@@ -45,6 +45,14 @@ pub enum Error {
         /// What to do about it.
         remedy: String,
     },
+    /// A service of files failed.
+    #[error("{what}")]
+    Files {
+        /// What, with whom.
+        what: String,
+        /// What to do about it.
+        remedy: &'static str,
+    },
     /// The serving side refused this peer.
     #[error("{peer} refused the connection: {reason}")]
     Refused {
@@ -192,7 +200,7 @@ impl Error {
                 "give both hosts the same version of sonde, and its agents a clean stdio"
             }
             Self::Message(_) => "look at what the other ranks say, and at `sonde doctor`",
-            Self::Unmeasurable { remedy, .. } => remedy,
+            Self::Unmeasurable { remedy, .. } | Self::Files { remedy, .. } => remedy,
             Self::Agent { remedy, .. } | Self::Setting { remedy, .. } => remedy,
             Self::Refused { .. } => {
                 "let one orchestrator give both agents the same token and specification"

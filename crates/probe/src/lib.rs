@@ -54,3 +54,4 @@ pub use program::{EndOf, MARK as PROGRAM_MARK, OUTPUT_BYTES_MAX, Program, Ran, w
 pub use talk::{
     Answer, Measure, Measured, Request, SenderWindow, Sent, Serve, Served, SizeMeasured, SizeServed,
 };
+pub use watch::Watch;

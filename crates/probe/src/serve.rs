@@ -312,6 +312,7 @@ fn stream<L: Listener>(
                 one.bytes = one.messages * size as u64;
                 channel.end_in_silence()?;
             }
+            Procedure::Files(_) => unreachable!("files have a server of their own"),
             Procedure::Latency(_)
             | Procedure::Message(_)
             | Procedure::Rate { .. }

@@ -13,7 +13,7 @@ use sonde_sys::host::{self, CpuTimes};
 use crate::Result;
 
 /// A part being watched.
-pub(crate) struct Watch {
+pub struct Watch {
     begin_ns: u64,
     thread_cpu_ns: u64,
     switches: Switches,
@@ -39,12 +39,19 @@ fn switches(whole: bool) -> Result<Switches> {
 }
 
 impl Watch {
-    pub(crate) fn begin() -> Result<Self> {
+    /// Begins with this thread's counters.
+    ///
+    /// # Errors
+    /// The kernel does not say them.
+    pub fn begin() -> Result<Self> {
         Self::begin_of(false)
     }
 
     /// Of this thread, or of all threads of the process.
-    pub(crate) fn begin_of(whole: bool) -> Result<Self> {
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn begin_of(whole: bool) -> Result<Self> {
         // In this order, so that what is read last is closest to the timed part.
         let times = host::cpu_times();
         let switches = switches(whole)?;
@@ -58,7 +65,10 @@ impl Watch {
     }
 
     /// Ends the part and adds it; `retransmits` of the socket, where it has any.
-    pub(crate) fn end(self, sum: &mut Interference, retransmits: Option<u64>) -> Result<()> {
+    ///
+    /// # Errors
+    /// As [`Self::begin`].
+    pub fn end(self, sum: &mut Interference, retransmits: Option<u64>) -> Result<()> {
         sum.span_ns += monotonic_ns() - self.begin_ns;
         sum.thread_cpu_ns += cpu_ns(self.whole)? - self.thread_cpu_ns;
         let switches = switches(self.whole)?;

@@ -30,7 +30,7 @@ fn play_the_agent() {
 #[test]
 #[ignore = "played by the other tests"]
 fn play_the_worker() {
-    std::process::exit(agent::work(std::io::stdin(), std::io::stdout()));
+    std::process::exit(agent::work(std::io::stdin(), std::io::stdout(), None));
 }
 
 struct Agent {

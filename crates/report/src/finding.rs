@@ -14,6 +14,7 @@ mod cpu;
 mod crossing;
 mod drift;
 mod fidelity;
+mod files;
 mod hosts;
 mod kernels;
 mod layer_cost;
@@ -193,6 +194,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule(&["queueing"], Find::Run(load::queueing)),
     rule(&["library-cost"], Find::Run(crate::library::costs)),
     rule(kernels::IDS, Find::Run(kernels::all)),
+    rule(files::IDS, Find::Run(files::held)),
     rule(&["layer-cost"], Find::Run(layer_cost::most)),
     rule(&["curves-cross"], Find::Run(crossing::curves)),
     rule(&["kernel-bypass"], Find::Run(anatomy::kernel_bypass)),

@@ -74,11 +74,14 @@ pub(crate) const MESSAGES: &str = "messages";
 /// The probe that checks libraries.
 pub(crate) const CHECK: &str = "check";
 
+/// The probe of files.
+pub(crate) const FILES: &str = "files";
+
 /// The probe of programs under placements.
 pub(crate) const PLACE: &str = "place";
 
 /// Probes with tables of their own: theirs are no lines of a transport.
-const OWN_TABLES: [&str; 5] = [KERNEL, MESSAGES, CHECK, PLACE, PATTERN];
+const OWN_TABLES: [&str; 6] = [KERNEL, MESSAGES, CHECK, PLACE, PATTERN, FILES];
 
 /// Whether all cells of a run stand in tables of their own.
 pub fn has_own_tables(run: &Run) -> bool {

@@ -9,6 +9,7 @@
 mod anatomy;
 mod compare;
 pub mod diagnosis;
+mod files;
 mod finding;
 mod fit;
 mod format;
@@ -54,8 +55,8 @@ pub use screen::{
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};
 pub use table::{
-    Sheet, anatomy_table, checks_table, findings_text, flows_table, kernel_table, library_table,
-    messages_table, placements_table, queueing_table, rows_table, sheet, summary_table,
-    sweep_table, wrapped,
+    Sheet, anatomy_table, checks_table, files_table, findings_text, flows_table, kernel_table,
+    library_table, messages_table, placements_table, queueing_table, rows_table, sheet,
+    summary_table, sweep_table, wrapped,
 };
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

@@ -6,6 +6,7 @@
 //!          `findings_are_wrapped`, `a_load_is_a_line_of_its_own`, `hostile_names_stay_in_their_line`, `nothing_measured_is_said`.
 
 mod checks;
+mod files;
 mod flows;
 mod kernels;
 mod library;
@@ -30,6 +31,7 @@ use crate::view::View;
 use sonde_units::plain;
 
 pub use checks::checks_table;
+pub use files::files_table;
 pub use flows::flows_table;
 pub use kernels::kernel_table;
 pub use library::library_table;

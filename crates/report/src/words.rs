@@ -13,6 +13,7 @@ pub(crate) mod cpu;
 pub(crate) mod crossing;
 pub(crate) mod drift;
 pub(crate) mod fidelity;
+pub(crate) mod files;
 pub(crate) mod hosts;
 pub(crate) mod kernel_bypass;
 pub(crate) mod kernels;

@@ -1,8 +1,8 @@
-//! The path by which something is measured, as plans and command lines write it: a channel's, or a library's.
+//! The path by which something is measured, as plans and command lines write it: a channel's, a library's, or a service's.
 //!
-//! Model:   one name, whichever layer it is of: `tcp`, `packet`, `native:tcp`, `openmpi:sm`. What both have is asked here;
+//! Model:   one name, whichever layer it is of: `tcp`, `packet`, `native:tcp`, `openmpi:sm`, `nfs3:tcp`. What all have is asked here;
 //!          what only a channel has, after [`AnyPath::channel`].
-//! Checked: `names_of_both_layers_are_read_back`.
+//! Checked: `names_of_all_layers_are_read_back`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -21,6 +21,7 @@
 
 use serde::{Deserialize, Serialize};
 use sonde_measure::Layer;
+use sonde_measure::files::FilesPath;
 use sonde_measure::{Method, Path, Wait};
 use std::fmt;
 use std::str::FromStr;
@@ -33,6 +34,8 @@ pub enum AnyPath {
     Channel(Path),
     /// Messages of a library.
     Library(sonde_message::Path),
+    /// Files of a server.
+    Files(FilesPath),
 }
 
 impl AnyPath {
@@ -45,22 +48,31 @@ impl AnyPath {
     pub const fn channel(self) -> Option<Path> {
         match self {
             Self::Channel(path) => Some(path),
-            Self::Library(_) => None,
+            Self::Library(_) | Self::Files(_) => None,
         }
     }
 
     /// The library's, where it is one.
     pub const fn library(self) -> Option<sonde_message::Path> {
         match self {
-            Self::Channel(_) => None,
+            Self::Channel(_) | Self::Files(_) => None,
             Self::Library(path) => Some(path),
         }
     }
 
-    /// The channel that a library's cost is held against: the kernel's transport beneath it, as far as a channel is that.
+    /// The service of files, where it is one.
+    pub const fn files(self) -> Option<FilesPath> {
+        match self {
+            Self::Files(path) => Some(path),
+            Self::Channel(_) | Self::Library(_) => None,
+        }
+    }
+
+    /// The channel that a library's or a service's cost is held against: the kernel's transport beneath it, as far as a channel is that.
     pub fn beneath(self) -> Path {
         match self {
             Self::Channel(path) => path,
+            Self::Files(path) => path.over,
             Self::Library(path) => match path.transport {
                 "unix" => Path::Unix,
                 _ if path.is_within_machine() => Path::Shm,
@@ -75,6 +87,7 @@ impl AnyPath {
         match self {
             Self::Channel(path) => path.name().into(),
             Self::Library(path) => path.to_string(),
+            Self::Files(path) => path.name().into(),
         }
     }
 
@@ -82,13 +95,16 @@ impl AnyPath {
     pub const fn methods(self) -> &'static [Method] {
         match self {
             Self::Channel(path) => path.methods(),
-            Self::Library(_) => &[Method::Plain],
+            Self::Library(_) | Self::Files(_) => &[Method::Plain],
         }
     }
 
     /// How it waits, where this is asked for: a library may have but one way of it.
     pub fn waits(self, asked: &[Wait]) -> Vec<Wait> {
         use sonde_message::Library::{Mpich, Native, Ofi, OpenMpi, Pvm, Ucx};
+        if self.files().is_some() {
+            return vec![Wait::Block];
+        }
         match self.library().map(|path| path.library) {
             None | Some(Native) => asked.to_vec(),
             Some(Pvm) => vec![Wait::Block],
@@ -101,6 +117,7 @@ impl AnyPath {
         match self {
             Self::Channel(path) => path.is_within_machine(),
             Self::Library(path) => path.is_within_machine(),
+            Self::Files(_) => false,
         }
     }
 
@@ -108,7 +125,8 @@ impl AnyPath {
     pub const fn is_lossless(self) -> bool {
         match self {
             Self::Channel(path) => path.is_lossless(),
-            Self::Library(_) => true,
+            // What is lost is sent again.
+            Self::Library(_) | Self::Files(_) => true,
         }
     }
 
@@ -118,6 +136,7 @@ impl AnyPath {
             Self::Channel(Path::Packet | Path::Xdp) => Layer::Wire,
             Self::Channel(_) => Layer::Transport,
             Self::Library(_) => Layer::Library,
+            Self::Files(_) => Layer::Files,
         }
     }
 }
@@ -154,10 +173,13 @@ impl FromStr for AnyPath {
     fn from_str(text: &str) -> Result<Self, String> {
         let channel = text.parse().map(Self::Channel).ok();
         let library = || text.parse().map(Self::Library).ok();
-        channel.or_else(library).ok_or_else(|| {
+        let files = || text.parse().map(Self::Files).ok();
+        channel.or_else(library).or_else(files).ok_or_else(|| {
             let channels = Path::ALL.iter().map(|path| path.name().to_string());
             let libraries = sonde_message::Path::all().map(|path| path.to_string());
-            let wanted = channels.chain(libraries).collect::<Vec<_>>().join(", ");
+            let services = FilesPath::ALL.iter().map(|path| path.name().to_string());
+            let all = channels.chain(libraries).chain(services);
+            let wanted = all.collect::<Vec<_>>().join(", ");
             format!("there is no path `{text}`: write {wanted}")
         })
     }
@@ -168,9 +190,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_both_layers_are_read_back() {
+    fn names_of_all_layers_are_read_back() {
         let channels = Path::ALL.iter().map(|path| AnyPath::Channel(*path));
         let all = channels.chain(sonde_message::Path::all().map(AnyPath::Library));
+        let all = all.chain(FilesPath::ALL.map(AnyPath::Files));
         for path in all {
             assert_eq!(path.name().parse(), Ok(path));
             let json = serde_json::to_string(&path).unwrap();
@@ -184,7 +207,7 @@ mod tests {
         );
         assert_eq!("tcp".parse::<AnyPath>().unwrap().layer(), Layer::Transport);
         let error = "infiniband".parse::<AnyPath>().unwrap_err();
-        for name in ["xdp", "native:tcp", "openmpi:sm"] {
+        for name in ["xdp", "native:tcp", "openmpi:sm", "nfs3:tcp"] {
             assert!(error.contains(name), "{error}");
         }
         for (name, beneath) in [
@@ -193,6 +216,8 @@ mod tests {
             ("openmpi:sm", Path::Shm),
             ("native:unix", Path::Unix),
             ("ofi:udp", Path::Udp),
+            ("nfs2", Path::Udp),
+            ("nfs3:tcp", Path::Tcp),
         ] {
             assert_eq!(name.parse::<AnyPath>().unwrap().beneath(), beneath);
         }

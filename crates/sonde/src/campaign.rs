@@ -352,6 +352,21 @@ impl<'a> Campaign<'a> {
         }
     }
 
+    /// What the model has for the bytes that a call on files carries beyond one that does nothing, on an idle network.
+    fn tell_wire(&self, block: &Block, record: &mut LaunchRecord) {
+        let net = &self.live[block.net].net;
+        let (Some(files), Some(spec), None) = (block.files(), &net.spec, &block.load) else {
+            return;
+        };
+        let profile = net.profile.unwrap_or(Profile::MODERN);
+        let bounds = Bounds { spec, profile };
+        let path = block.path().beneath();
+        for (size_bytes, facts) in &mut record.evidence.files {
+            let wire = bounds.wire(path, files, *size_bytes).ok();
+            facts.wire_ns = wire.map(Span::as_nanos);
+        }
+    }
+
     /// What the model has for a cell's half round trip without load and under it, in nanoseconds; worked out once a cell, as soon
     /// as the idle cell beside it has been measured, which tells what the hosts take.
     fn model_of(&mut self, block: &Block, of: &CellRecord) -> Option<[u64; 2]> {
@@ -572,6 +587,7 @@ impl<'a> Campaign<'a> {
         seen::tell(&mut record, &block, succeeded);
         tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
         self.tell_model(&block, &mut record);
+        self.tell_wire(&block, &mut record);
         self.keep(vec![record])?;
         for text in back {
             let text = format!("a setting was not restored: {text}");

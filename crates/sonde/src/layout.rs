@@ -21,6 +21,7 @@ use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::NetworkSpec;
+use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::spec::{IDLE_NS, NO_STAMPS, NO_START};
 use sonde_measure::{
     CellRecord, Factors, KnobValues, Knobs, Layer, Method, Path, Probe, Procedure, Quantity,
@@ -38,6 +39,8 @@ const LAUNCH_NS: u64 = 15 * MILLI_NS;
 const WINDOW_BYTES: u64 = 14_480;
 /// The second that is not rated, and what follows the window.
 const STREAM_BESIDE_NS: u64 = 1_040 * MILLI_NS;
+/// What a launch of files takes beside its budget.
+const FILES_BESIDE_NS: u64 = 200 * MILLI_NS;
 
 /// One network of one testbed, with what a cell needs to know of it.
 #[derive(Debug, Clone)]
@@ -142,7 +145,13 @@ impl Block {
     /// By which path.
     pub fn path(&self) -> AnyPath {
         match &self.work {
-            Work::Channel(spec) => spec.path.into(),
+            Work::Channel(spec) => match spec.procedure {
+                Procedure::Files(files) => AnyPath::Files(FilesPath {
+                    service: files.service,
+                    over: spec.path,
+                }),
+                _ => spec.path.into(),
+            },
             Work::Ranks(ranks) => AnyPath::Library(ranks.path),
             Work::Rounds(_) => AnyPath::TCP,
         }
@@ -180,6 +189,7 @@ impl Block {
                 Probe::Stream | Probe::Message => ProbeKind::Throughput,
                 Probe::Anatomy => ProbeKind::Anatomy,
                 Probe::Rate => ProbeKind::Rate,
+                Probe::Files => ProbeKind::Files,
             },
             Work::Ranks(ranks) => match ranks.job.task {
                 Task::Startup {} => ProbeKind::Startup,
@@ -193,6 +203,19 @@ impl Block {
             },
             Work::Rounds(_) => ProbeKind::Pattern,
         }
+    }
+
+    /// What is measured of files.
+    pub fn files(&self) -> Option<&Files> {
+        match &self.channel()?.procedure {
+            Procedure::Files(files) => Some(files),
+            _ => None,
+        }
+    }
+
+    /// Whether the plan says of which sizes its messages or files are.
+    pub fn is_sized(&self) -> bool {
+        self.kind().is_sized() && self.files().is_none_or(|files| files.operation.is_sized())
     }
 
     /// Throughput: of what.
@@ -241,6 +264,8 @@ impl Block {
         match self.kind() {
             ProbeKind::Startup => Quantity::StartupNs,
             ProbeKind::Latency => Quantity::LatencyNs,
+            ProbeKind::Files if !self.is_sized() => Quantity::RatePerS,
+            ProbeKind::Files => Quantity::ThroughputBps,
             // Of a pattern each flow has its own.
             ProbeKind::Throughput | ProbeKind::Pattern => Quantity::ThroughputBps,
             ProbeKind::Anatomy => Quantity::OneWayNs,
@@ -258,6 +283,8 @@ impl Block {
         let of_times = matches!(self.kind(), ProbeKind::Latency | ProbeKind::Throughput);
         match self.path() {
             AnyPath::Channel(_) => self.rounds().is_none(),
+            // What its server takes is no model's.
+            AnyPath::Files(_) => false,
             // Its daemons speak by datagrams of their own.
             AnyPath::Library(path) => of_times && path.to_string() != "pvm:default",
         }
@@ -463,7 +490,7 @@ pub fn cells(
             skipped,
         })
     };
-    let sizes = match block.kind().is_sized() {
+    let sizes = match block.is_sized() {
         true => block.sizes_bytes(),
         // Its messages have sizes of their own.
         false => &[0],
@@ -531,7 +558,11 @@ fn estimate_ns(net: &TestNetwork, spec: &Spec) -> Result<u64, Failure> {
     // The two sides meet, agree, and part.
     let mut sum = LAUNCH_NS + 8 * least;
     for size in &spec.sizes_bytes {
-        let trip = round_trip_ns(net, spec.path, *size)?;
+        let trip = match spec.probe() {
+            // Its messages are transfers.
+            Probe::Files => least,
+            _ => round_trip_ns(net, spec.path, *size)?,
+        };
         // The window of TCP opens over some round trips.
         let opens = u64::from((size / WINDOW_BYTES + 1).ilog2()) * least;
         sum += match &spec.procedure {
@@ -545,6 +576,8 @@ fn estimate_ns(net: &TestNetwork, spec: &Spec) -> Result<u64, Failure> {
                 .max(4 * trip),
             Procedure::Rate { quota, .. } => quota.budget_ns + 4 * trip,
             Procedure::Stream { window_ns } => window_ns + STREAM_BESIDE_NS + 2 * trip,
+            // The server measures itself, and the file is written and passed once before.
+            Procedure::Files(files) => files.quota.budget_ns + FILES_BESIDE_NS + 4 * trip,
         };
     }
     Ok(sum)

@@ -63,7 +63,8 @@ pub fn main() -> ExitCode {
     defect::watch();
     bound_files_by_errors();
     // A part of a lab and a worker of an agent are fresh starts of this program; a lab's must not have a second thread when it unshares.
-    if let Some(code) = sonde_lab::entry().or_else(sonde_probe::agent::entry) {
+    let files = Some(&sonde_workload::files::SERVICE);
+    if let Some(code) = sonde_lab::entry().or_else(|| sonde_probe::agent::entry(files)) {
         return ended(code);
     }
     if cli::answered() {

@@ -193,7 +193,11 @@ pub fn job(
             cases: number(&mut left, "cases")?.unwrap_or(CASES),
             budget_ns: probe.budget.map_or(CHECK_NS, Span::as_nanos),
         },
-        ProbeKind::Anatomy | ProbeKind::Npb | ProbeKind::Messages | ProbeKind::Pattern => {
+        ProbeKind::Anatomy
+        | ProbeKind::Npb
+        | ProbeKind::Messages
+        | ProbeKind::Pattern
+        | ProbeKind::Files => {
             return Err(Failure::usage(format!(
                 "the kernel's time stamps do not show the messages of {path}: measure the anatomy of its transport"
             )));

@@ -14,8 +14,10 @@ use sonde_fleet::Load;
 use sonde_lab::Profile;
 use sonde_link::{Headers, NetworkSpec};
 use sonde_measure::Path;
+use sonde_measure::files::Files;
 use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
 use sonde_units::{Bytes, Span};
+use sonde_workload::files::Exchange;
 
 const IP: u64 = 20;
 const UDP: u64 = 8;
@@ -81,6 +83,17 @@ impl Bounds<'_> {
         sonde_virtual::train(self.spec, &frames)
             .map(|time| time.0)
             .map_err(Failure::cannot)
+    }
+
+    /// What the messages of a call on files of so many bytes take on the line, both ways, beyond those of a call that does nothing.
+    pub fn wire(&self, path: Path, files: &Files, size_bytes: u64) -> Result<Span, Failure> {
+        let both = |exchange: Exchange| {
+            let there = self.one_way(path, exchange.call)?;
+            Ok::<_, Failure>(there + self.one_way(path, exchange.reply)?)
+        };
+        let measured = both(Exchange::measured(files, path, size_bytes))?;
+        let null = both(Exchange::null(files, path))?;
+        Ok(measured.saturating_sub(null))
     }
 
     /// Half a round trip of a message of one frame under a load to both hosts, at the median, where hosts take `think` for

@@ -25,6 +25,7 @@ mod paired {
     mod lab_commands;
     pub mod lab_emulation;
     mod lab_ends;
+    mod lab_files;
     mod lab_hosts;
     mod lab_input;
     mod lab_leftovers;

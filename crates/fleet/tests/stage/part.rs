@@ -19,7 +19,7 @@ use sonde_measure::{Path, Wait};
 use sonde_measure::{Probe, Procedure, Spec};
 
 fn main() -> ExitCode {
-    let part = sonde_lab::entry().or_else(sonde_probe::agent::entry);
+    let part = sonde_lab::entry().or_else(|| sonde_probe::agent::entry(None));
     if let Some(code) = part {
         return ExitCode::from(u8::try_from(code).unwrap_or(1));
     }

@@ -38,14 +38,14 @@ impl Sampling {
 }
 
 impl Quota {
-    fn check(&self) -> Checked {
+    pub(crate) fn check(&self) -> Checked {
         check_counts(1, self.samples_max, self.warmup)?;
         check_budget(self.budget_ns)
     }
 }
 
 impl Procedure {
-    fn check(&self, timeout_ns: u64) -> Checked {
+    fn check(&self, path: Path, timeout_ns: u64) -> Checked {
         match self {
             Self::Startup(Startup::Whole {}) => Ok(()),
             Self::Startup(Startup::Steps { idle_ns, .. }) => refuse(
@@ -64,6 +64,7 @@ impl Procedure {
                 )?;
                 quota.check()
             }
+            Self::Files(files) => files.check(path),
         }
     }
 }
@@ -80,11 +81,15 @@ impl Spec {
         self.check_path()?;
         self.check_method()?;
         self.check_buffers()?;
-        self.procedure.check(self.timeout_ns)?;
+        self.procedure.check(self.path, self.timeout_ns)?;
         check_timeout(self.timeout_ns)
     }
 
     fn check_datagrams(&self) -> Checked {
+        if self.probe() == Probe::Files {
+            // Sizes are those of files.
+            return Ok(());
+        }
         let is_numbered = matches!(self.probe(), Probe::Stream | Probe::Rate);
         for size in &self.sizes_bytes {
             refuse(

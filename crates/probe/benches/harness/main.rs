@@ -35,7 +35,7 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = agent::entry() {
+    if let Some(code) = agent::entry(None) {
         return ExitCode::from(code as u8);
     }
     let arguments: Vec<String> = std::env::args()

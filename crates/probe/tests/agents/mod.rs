@@ -40,6 +40,7 @@ fn play_the_worker() {
     std::process::exit(sonde_probe::agent::work(
         std::io::stdin(),
         std::io::stdout(),
+        None,
     ));
 }
 

@@ -15,7 +15,7 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
     };
     record.evidence.emulation.switch_cpu_ns = Some(report.cpu_ns);
     load(report, &mut record.evidence);
-    if block.kind().is_of_programs() {
+    if block.kind().is_of_programs() || block.files().is_some() {
         lost(report, record);
     }
 }

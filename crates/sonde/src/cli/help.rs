@@ -19,9 +19,12 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 54] = [
+const OPTIONS: [(&str, &str, Shown); 57] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
+    ("op", WHAT, Always),
+    ("transfer", WHAT, Always),
+    ("outstanding", WHAT, Always),
     ("mode", WHAT, LongOnly),
     ("streams", WHAT, Always),
     ("method", WHAT, LongOnly),

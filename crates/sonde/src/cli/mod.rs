@@ -4,6 +4,7 @@ mod accept;
 mod agent;
 mod check;
 mod complete;
+mod files;
 mod help;
 mod instead;
 mod lab;

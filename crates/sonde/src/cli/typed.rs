@@ -9,6 +9,7 @@ use crate::any_path::AnyPath;
 use crate::plan;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
+use sonde_measure::files::{FilesPath, Meta, Operation};
 use sonde_message::{Kind as Call, adapters};
 use sonde_units::{BitRate, Bytes, Ratio, as_file};
 use std::ffi::OsStr;
@@ -56,7 +57,7 @@ pub fn network_name() -> Among<String> {
     }
 }
 
-/// Paths of both layers.
+/// Paths of all layers.
 pub fn path_name() -> Among<AnyPath> {
     Among {
         parse: path,
@@ -65,7 +66,28 @@ pub fn path_name() -> Among<AnyPath> {
                 .iter()
                 .map(|path| path.name().to_owned());
             let libraries = sonde_message::Path::all().map(|path| path.to_string());
-            channels.chain(libraries).collect()
+            let services = FilesPath::ALL.map(|path| path.name().to_owned());
+            channels.chain(libraries).chain(services).collect()
+        },
+    }
+}
+
+/// What is done with files.
+pub fn operation() -> Among<String> {
+    Among {
+        parse: |text| {
+            let name = plain(text);
+            match name.as_str() {
+                "meta" => Ok(name),
+                one => one
+                    .parse::<Operation>()
+                    .map(|operation| operation.name().into()),
+            }
+        },
+        names: || {
+            let calls = Meta::ALL.map(|call| call.name().to_owned());
+            let whole = ["read", "write", "meta"].map(str::to_owned);
+            whole.into_iter().chain(calls).collect()
         },
     }
 }
@@ -301,10 +323,10 @@ pub fn length(text: &str) -> Result<String, String> {
 }
 
 /// Parameters that are bytes, and those that are rates.
-const SIZED: [&str; 8] = [
-    "buffer", "sndbuf", "rcvbuf", "window", "chunk", "lowat", "rmem", "wmem",
+const SIZED: [&str; 10] = [
+    "buffer", "sndbuf", "rcvbuf", "window", "chunk", "lowat", "rmem", "wmem", "transfer", "cache",
 ];
-const RATED: [&str; 1] = ["rate"];
+const RATED: [&str; 2] = ["rate", "disk"];
 
 /// `KNOB=VALUE,...`.
 pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {

@@ -9,6 +9,7 @@
 use super::{DEFAULT_NETWORK, Kind, Mode, NetworkPlan, Plan, ProbeKind, ProbePlan, flows};
 use crate::any_path::AnyPath;
 use sonde_measure::Path;
+use sonde_measure::files::{FilesPath, Service};
 use sonde_report::matrix;
 use sonde_units::Span;
 
@@ -54,7 +55,7 @@ impl ProbePlan {
         let mut all: Vec<Self> = Vec::new();
         for path in std::mem::take(&mut self.path) {
             let mut one = self.clone();
-            if one.size.is_empty() && one.kind.is_sized() {
+            if one.size.is_empty() && one.kind.is_sized() && !one.is_of_names() {
                 one.size.push(usual_size(one.kind, path).into());
             }
             if path.library().is_some() && one.kind == ProbeKind::Rate {
@@ -85,6 +86,10 @@ fn usual_path(kind: ProbeKind) -> AnyPath {
                 transport: "tcp",
             })
         }
+        ProbeKind::Files => AnyPath::Files(FilesPath {
+            service: Service::Nfs3,
+            over: Path::Tcp,
+        }),
         _ => AnyPath::TCP,
     }
 }
@@ -92,6 +97,7 @@ fn usual_path(kind: ProbeKind) -> AnyPath {
 fn usual_size(kind: ProbeKind, path: AnyPath) -> &'static str {
     match (kind, path.beneath()) {
         (ProbeKind::Collective, _) => "8",
+        (ProbeKind::Files, _) => "1MiB",
         (ProbeKind::Rate, _) if path.library().is_some() => "8",
         (ProbeKind::Throughput, Path::Tcp | Path::Unix | Path::Shm) => "1MiB",
         (ProbeKind::Throughput, Path::Udp | Path::Packet | Path::Xdp) => "mtu",

@@ -9,6 +9,7 @@ use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::library::{self, Ranks};
+use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::{
     KnobValues, Knobs, Method, Pace, Path, Procedure, Quota, Sampling, Spec, Wait,
 };
@@ -22,6 +23,8 @@ const WINDOW: &str = "window";
 /// The usual budget of round trips.
 pub const BUDGET: Span = Span::millis(500);
 pub const SECOND: Span = Span::secs(1);
+/// The longest that a client of files waits for an answer: calls that were lost are sent again after 1.1 s, 3.3 s, 7.7 s, ...
+const FILES_TIMEOUT: Span = Span::secs(60);
 
 /// What a launch does.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,12 +63,45 @@ impl ProbePlan {
                     ..Spec::new(procedure.probe(), path, wait)
                 }))
             }
+            AnyPath::Files(path) => {
+                let files = self.files(path, &channel)?;
+                Work::Channel(Box::new(Spec {
+                    method,
+                    sizes_bytes,
+                    timeout_ns: FILES_TIMEOUT.as_nanos(),
+                    procedure: Procedure::Files(files),
+                    ..Spec::new(sonde_measure::Probe::Files, path.over, wait)
+                }))
+            }
             AnyPath::Library(path) => {
                 let ranks = library::job(self, path, wait, sizes_bytes, &channel, repeat)?;
                 Work::Ranks(Box::new(ranks))
             }
         };
         Ok((hosts, work))
+    }
+
+    /// What is done with files.
+    fn files(&self, path: FilesPath, values: &KnobValues) -> Result<Files, Failure> {
+        if self.kind != ProbeKind::Files {
+            return Err(Failure::usage(format!(
+                "{path} has no {}: write kind = \"files\" (`sonde probe files`), or a path such as tcp",
+                self.kind.name()
+            )));
+        }
+        let files = Files::parse(path, values).map_err(Failure::usage)?;
+        let usual = files.quota;
+        let files = Files {
+            quota: Quota {
+                samples_max: self.samples.unwrap_or(usual.samples_max),
+                budget_ns: self.budget.unwrap_or(SECOND).as_nanos(),
+                ..usual
+            },
+            ..files
+        };
+        let checked = files.check(path.over);
+        checked.map_err(|error| Failure::usage(format!("{error}: {}", error.remedy)))?;
+        Ok(files)
     }
 
     /// What knobs set: of the channel, and for a probe of kind rate when messages are due.
@@ -124,6 +160,11 @@ impl ProbePlan {
                 return Err(Failure::usage(format!(
                     "{path} has no {}: write a library's path, as native:tcp",
                     self.kind.name()
+                )));
+            }
+            (ProbeKind::Files, _) => {
+                return Err(Failure::usage(format!(
+                    "{path} has no files: write a service, as nfs3:tcp"
                 )));
             }
         })

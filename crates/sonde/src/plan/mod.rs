@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::{Allocation, Choice, Load, Target};
 use sonde_lab::{Attachment, Profile};
+use sonde_measure::files::Operation;
 use sonde_measure::{Factors, KnobValues, Method, Run, Wait};
 use sonde_sys::file;
 use sonde_units::{BitRate, Span, excerpts};
@@ -306,6 +307,9 @@ pub enum ProbeKind {
     Check,
     /// Many flows at once among all hosts, which its [probe.flows] say.
     Pattern,
+    /// Files of a server on the other host: read, written, or calls on names. Its knobs say which and how: `op`, `transfer`,
+    /// `outstanding`, `daemons`, `service`, and more.
+    Files,
 }
 
 impl ProbeKind {
@@ -322,6 +326,7 @@ impl ProbeKind {
             Self::Messages => "messages",
             Self::Check => "check",
             Self::Pattern => "pattern",
+            Self::Files => "files",
         }
     }
 
@@ -477,6 +482,14 @@ impl ProbePlan {
         }
     }
 
+    /// Whether it is of calls on names alone, which have no size.
+    pub fn is_of_names(&self) -> bool {
+        let is_sized = |op: &String| op.parse().is_ok_and(Operation::is_sized);
+        let operations = self.knobs.get("op");
+        self.kind == ProbeKind::Files
+            && operations.is_some_and(|all| !all.is_empty() && !all.iter().any(is_sized))
+    }
+
     /// What it is of: a stream unless it says otherwise.
     pub fn mode(&self) -> Option<Mode> {
         (self.kind == ProbeKind::Throughput).then(|| self.mode.unwrap_or(Mode::Stream))
@@ -488,9 +501,10 @@ impl ProbePlan {
     /// A text that is not a size.
     pub fn sizes(&self, path: AnyPath, frame_payload: Option<u64>) -> Result<Vec<u64>, Failure> {
         let mut sizes = BTreeSet::new();
-        if !self.kind.is_sized() {
-            // Its messages have sizes of their own.
+        if !self.kind.is_sized() || self.is_of_names() {
+            // Its messages have sizes of their own, and names have none.
             sizes.insert(1);
+            return Ok(sizes.into_iter().collect());
         }
         for text in &self.size {
             size::expand(text, frame_payload, &mut sizes)?;

@@ -1,0 +1,613 @@
+//! What a measurement of file services is: over which protocol, what is done, and what is set of client and server.
+//!
+//! Model:   a client does the same operation on whole files again and again, or a call on names many times, with so many calls
+//!          outstanding; a server of sonde's own answers from its memory, or from a scratch directory. What is set has names and
+//!          values as texts, so that plans, sweeps and records say them alike.
+//! Units:   names end in their unit.
+//! Checked: `paths_of_files_are_read_back`, `settings_are_read_by_name`, `wrong_settings_are_refused`.
+#![deny(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::arithmetic_side_effects
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::indexing_slicing,
+        clippy::arithmetic_side_effects
+    )
+)]
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sonde_units::{BitRate, Bytes, Span};
+
+use crate::{BadKnob, KnobValues, Path, Quota, Unmeasurable};
+
+/// The most bytes of a read or write in a datagram: what 65,507 bytes leave beside the headers of a call (60 KiB).
+pub const DATAGRAM_TRANSFER_BYTES_MAX: u64 = 61_440;
+/// The most bytes of a read or write over TCP.
+pub const TRANSFER_BYTES_MAX: u64 = 1 << 20;
+/// The most bytes that version 2 has room for (RFC 1094).
+pub const V2_TRANSFER_BYTES_MAX: u64 = 8_192;
+/// The largest file, which a server keeps in its memory.
+pub const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The usual number of names in a directory.
+pub const NAMES: u32 = 100;
+
+/// Which protocol, and over what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct FilesPath {
+    /// The protocol.
+    pub service: Service,
+    /// Over what: TCP or UDP.
+    pub over: Path,
+}
+
+/// A protocol of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Service {
+    /// NFS version 2.
+    Nfs2,
+    /// NFS version 3.
+    Nfs3,
+}
+
+impl FilesPath {
+    /// All, in the order of help texts.
+    pub const ALL: [Self; 4] = [
+        Self::new(Service::Nfs2, Path::Udp),
+        Self::new(Service::Nfs2, Path::Tcp),
+        Self::new(Service::Nfs3, Path::Udp),
+        Self::new(Service::Nfs3, Path::Tcp),
+    ];
+
+    const fn new(service: Service, over: Path) -> Self {
+        Self { service, over }
+    }
+
+    /// As it is written: `nfs2:udp`.
+    pub const fn name(self) -> &'static str {
+        match (self.service, self.over) {
+            (Service::Nfs2, Path::Tcp) => "nfs2:tcp",
+            (Service::Nfs2, _) => "nfs2:udp",
+            (Service::Nfs3, Path::Udp) => "nfs3:udp",
+            (Service::Nfs3, _) => "nfs3:tcp",
+        }
+    }
+}
+
+impl fmt::Display for FilesPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for FilesPath {
+    type Err = String;
+
+    /// `nfs2` is over UDP and `nfs3` over TCP, as they are used.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = match text {
+            "nfs2" => "nfs2:udp",
+            "nfs3" => "nfs3:tcp",
+            other => other,
+        };
+        let found = Self::ALL.into_iter().find(|path| path.name() == text);
+        found.ok_or_else(|| {
+            let all = Self::ALL.map(Self::name);
+            format!("there is no service `{text}`: write {}", all.join(", "))
+        })
+    }
+}
+
+impl From<FilesPath> for String {
+    fn from(path: FilesPath) -> Self {
+        path.name().into()
+    }
+}
+
+impl TryFrom<String> for FilesPath {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A call on names or attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Meta {
+    /// Attributes of a file.
+    Getattr,
+    /// The handle of a name.
+    Lookup,
+    /// Names in a directory.
+    Readdir,
+    /// New files.
+    Create,
+    /// Their end.
+    Remove,
+}
+
+impl Meta {
+    /// All, in the order of help texts.
+    pub const ALL: [Self; 5] = [
+        Self::Getattr,
+        Self::Lookup,
+        Self::Readdir,
+        Self::Create,
+        Self::Remove,
+    ];
+
+    /// As it is written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Getattr => "getattr",
+            Self::Lookup => "lookup",
+            Self::Readdir => "readdir",
+            Self::Create => "create",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Operation {
+    /// Files are read.
+    Read {},
+    /// Files are written.
+    Write {},
+    /// A call on names.
+    Meta {
+        /// Which.
+        call: Meta,
+    },
+}
+
+impl Operation {
+    /// As it is written: `read`, `write`, or the call.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read {} => "read",
+            Self::Write {} => "write",
+            Self::Meta { call } => call.name(),
+        }
+    }
+
+    /// Whether bytes of files are moved, so that files have sizes.
+    pub const fn is_sized(self) -> bool {
+        !matches!(self, Self::Meta { .. })
+    }
+}
+
+impl FromStr for Operation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let meta = Meta::ALL.into_iter().find(|call| call.name() == text);
+        match (text, meta) {
+            ("read", _) => Ok(Self::Read {}),
+            ("write", _) => Ok(Self::Write {}),
+            (_, Some(call)) => Ok(Self::Meta { call }),
+            _ => Err("write read, write, getattr, lookup, readdir, create or remove".into()),
+        }
+    }
+}
+
+/// A disk that a server waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Disk {
+    /// Its sustained rate.
+    pub rate_bps: u64,
+    /// What a move of its arm takes.
+    pub seek_ns: u64,
+    /// The server's memory for it.
+    pub cache_bytes: u64,
+}
+
+/// Where a server keeps its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Store {
+    /// In its memory.
+    Memory,
+    /// In a directory of its host's `/tmp` that goes with it.
+    Scratch,
+}
+
+/// What is measured of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// The protocol.
+    pub service: Service,
+    /// What is done.
+    pub operation: Operation,
+    /// `transfer`: bytes of a read or write call.
+    pub transfer_bytes: u64,
+    /// `outstanding`: calls that a client has under way: one more than its block daemons.
+    pub outstanding: u32,
+    /// `sync`: writes are on the disk when they are answered; otherwise version 3 commits them at the end of a file, and a server
+    /// of version 2 answers before they are safe.
+    pub is_sync: bool,
+    /// `attribute-cache`: a client keeps attributes; otherwise each transfer is preceded by a GETATTR.
+    pub keeps_attributes: bool,
+    /// `retransmit`: over UDP a call is sent again after this, doubled each time.
+    pub retransmit_ns: u64,
+    /// `daemons`: calls that the server works on at once.
+    pub daemons: u32,
+    /// `service`: what each takes of a daemon, beside what the server really takes.
+    pub service_ns: u64,
+    /// `queue`: calls that the server takes from its sockets while all daemons work.
+    pub queue: u32,
+    /// `rcvbuf`: the receive buffer of the server's UDP socket; null is the host's.
+    pub receive_buffer_bytes: Option<u64>,
+    /// `reply-cache`: the server keeps replies to calls that must not be done twice.
+    pub keeps_replies: bool,
+    /// `disk`, `seek`, `cache`: a disk that the server waits for.
+    pub disk: Option<Disk>,
+    /// `store`: where the server keeps files.
+    pub store: Store,
+    /// `names`: names in the directory, of calls on names.
+    pub names: u32,
+    /// How many.
+    pub quota: Quota,
+}
+
+const OPERATION: &str = "op";
+const DISK: &str = "disk";
+
+impl Files {
+    /// The names of what can be set, with what they take, for help texts.
+    pub const NAMES: &'static [(&'static str, &'static str)] = &[
+        (
+            OPERATION,
+            "what is done: read, write, getattr, lookup, readdir, create or remove",
+        ),
+        ("transfer", "bytes of a read or write call, as 8KiB"),
+        ("outstanding", "calls under way, 1 to 256"),
+        (
+            "sync",
+            "writes are on the disk when they are answered: yes or no",
+        ),
+        ("attribute-cache", "attributes are kept: yes or no"),
+        ("retransmit", "a call is sent again after, as 1100ms"),
+        ("daemons", "calls worked on at once, 1 to 256"),
+        ("service", "what each call takes of a daemon, as 7ms"),
+        (
+            "queue",
+            "calls that wait in the server beyond its sockets, 0 to 4096",
+        ),
+        (
+            "rcvbuf",
+            "receive buffer of the server's UDP socket, as 64KiB",
+        ),
+        (
+            "reply-cache",
+            "replies to what must not be done twice are kept: yes or no",
+        ),
+        (DISK, "rate of a modelled disk, as 16Mbit"),
+        ("seek", "what a move of its arm takes, as 10ms"),
+        ("cache", "the server's memory for it, as 4MiB"),
+        ("store", "where files are: memory or scratch"),
+        ("names", "names in a directory, 1 to 100000"),
+    ];
+
+    /// The usual one of a path: reads of 8 KiB by version 2, of 64 KiB over TCP and 56 KiB over UDP by version 3, one call outstanding,
+    /// eight daemons without a service time, and no disk.
+    pub const fn usual(path: FilesPath) -> Self {
+        Self {
+            service: path.service,
+            operation: Operation::Read {},
+            transfer_bytes: match (path.service, path.over) {
+                (Service::Nfs2, _) => V2_TRANSFER_BYTES_MAX,
+                (Service::Nfs3, Path::Udp) => 57_344,
+                (Service::Nfs3, _) => 65_536,
+            },
+            outstanding: 1,
+            is_sync: true,
+            keeps_attributes: true,
+            retransmit_ns: 1_100_000_000,
+            daemons: 8,
+            service_ns: 0,
+            queue: 0,
+            receive_buffer_bytes: None,
+            keeps_replies: true,
+            disk: None,
+            store: Store::Memory,
+            names: NAMES,
+            quota: Quota {
+                samples_max: 10_000,
+                warmup: 0,
+                budget_ns: 1_000_000_000,
+            },
+        }
+    }
+
+    /// What these names and values set of a path.
+    ///
+    /// # Errors
+    /// A name that is none, a value that it does not take.
+    pub fn parse(path: FilesPath, values: &KnobValues) -> Result<Self, BadKnob> {
+        let mut files = Self::usual(path);
+        // What is said of a disk means nothing without one.
+        let has_disk = values.contains_key(DISK);
+        for (name, value) in values {
+            let set = match &**name {
+                "seek" | "cache" if !has_disk => Err(format!(
+                    "it is of a disk: write `{DISK}` too, as {DISK}=16Mbit"
+                )),
+                _ => files.set(name, value),
+            };
+            set.map_err(|why| BadKnob {
+                name: name.clone(),
+                value: value.clone(),
+                why,
+            })?;
+        }
+        Ok(files)
+    }
+
+    fn disk(&mut self) -> &mut Disk {
+        self.disk.get_or_insert(Disk {
+            rate_bps: 0,
+            seek_ns: 0,
+            cache_bytes: 4 << 20,
+        })
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            OPERATION => self.operation = value.parse()?,
+            "transfer" => self.transfer_bytes = bytes(value, 512, TRANSFER_BYTES_MAX)?,
+            "outstanding" => self.outstanding = within(value, 1, 256)?,
+            "sync" => self.is_sync = yes(value)?,
+            "attribute-cache" => self.keeps_attributes = yes(value)?,
+            "retransmit" => self.retransmit_ns = time(value, Span::secs(60))?,
+            "daemons" => self.daemons = within(value, 1, 256)?,
+            "service" => self.service_ns = time(value, Span::secs(1))?,
+            "queue" => self.queue = within(value, 0, 4_096)?,
+            "rcvbuf" => self.receive_buffer_bytes = Some(bytes(value, 2_048, 1 << 30)?),
+            "reply-cache" => self.keeps_replies = yes(value)?,
+            DISK => {
+                let rate = value.parse::<BitRate>().ok().map(BitRate::bps);
+                let rate = rate.filter(|bps| (100_000..=1_000_000_000_000).contains(bps));
+                self.disk().rate_bps = rate.ok_or("write a rate from 100kbit on, as 16Mbit")?;
+            }
+            "seek" => self.disk().seek_ns = time(value, Span::secs(1))?,
+            "cache" => self.disk().cache_bytes = bytes(value, 0, 1 << 36)?,
+            "store" => {
+                self.store = match value {
+                    "memory" => Store::Memory,
+                    "scratch" => Store::Scratch,
+                    _ => return Err("write memory or scratch".into()),
+                };
+            }
+            "names" => self.names = within(value, 1, 100_000)?,
+            _ => {
+                let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "files have no such knob; there are {}",
+                    names.join(", ")
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what cannot be measured over a path.
+    ///
+    /// # Errors
+    /// A transfer that does not fit; an empty quota.
+    pub fn check(&self, over: Path) -> Result<(), Unmeasurable> {
+        let refuse = |what: String, remedy| Err(Unmeasurable { what, remedy });
+        let transfer = self.transfer_bytes;
+        if !matches!(over, Path::Tcp | Path::Udp) {
+            let what = format!("files do not go over {over}");
+            return refuse(what, "take nfs2:udp or nfs3:tcp");
+        }
+        if over == Path::Udp && transfer > DATAGRAM_TRANSFER_BYTES_MAX {
+            return refuse(
+                format!(
+                    "a transfer of {transfer} bytes and its headers do not fit in a datagram of 65,507 bytes"
+                ),
+                "ask for at most 60KiB (transfer=60KiB), or for tcp",
+            );
+        }
+        if !(512..=TRANSFER_BYTES_MAX).contains(&transfer) {
+            return refuse(
+                format!("a transfer of {transfer} bytes cannot be measured"),
+                "ask for 512 B to 1 MiB",
+            );
+        }
+        // 60 KB by version 2 is the variant of the studies; anything between is neither.
+        let is_variant = transfer == DATAGRAM_TRANSFER_BYTES_MAX;
+        if self.service == Service::Nfs2 && transfer > V2_TRANSFER_BYTES_MAX && !is_variant {
+            return refuse(
+                format!(
+                    "version 2 of NFS has transfers of up to 8,192 bytes, and {transfer} were asked for"
+                ),
+                "ask for 8KiB, for the variant with 60KiB (transfer=60KiB), or for nfs3",
+            );
+        }
+        if self.outstanding == 0 || self.daemons == 0 || self.names == 0 {
+            let what = "no call outstanding, no daemon or no name: nothing would be done";
+            return refuse(what.into(), "ask for 1 or more of each");
+        }
+        if self.disk.is_some_and(|disk| disk.rate_bps == 0) {
+            return refuse("a disk has no rate".into(), "write one, as disk=16Mbit");
+        }
+        self.quota.check()
+    }
+}
+
+impl Serialize for Service {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(match self {
+            Self::Nfs2 => "nfs2",
+            Self::Nfs3 => "nfs3",
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Service {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match &*String::deserialize(from)? {
+            "nfs2" => Ok(Self::Nfs2),
+            "nfs3" => Ok(Self::Nfs3),
+            other => Err(serde::de::Error::custom(format!(
+                "there is no service `{other}`"
+            ))),
+        }
+    }
+}
+
+fn bytes(value: &str, low: u64, high: u64) -> Result<u64, String> {
+    let bytes = value.parse::<u64>().ok();
+    bytes
+        .or_else(|| value.parse::<Bytes>().ok().map(|bytes| bytes.0))
+        .filter(|bytes| (low..=high).contains(bytes))
+        .ok_or_else(|| format!("write {low} to {high} bytes, or as 8KiB"))
+}
+
+fn yes(value: &str) -> Result<bool, String> {
+    match value {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("write yes or no".into()),
+    }
+}
+
+fn time(value: &str, most: Span) -> Result<u64, String> {
+    let span = value.parse::<Span>().ok().filter(|span| *span <= most);
+    span.map(Span::as_nanos)
+        .ok_or_else(|| format!("write a time up to {most}, as 7ms"))
+}
+
+fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| (low..=high).contains(number))
+        .ok_or_else(|| format!("write a number from {low} to {high}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(path: &str, pairs: &[(&str, &str)]) -> Result<Files, BadKnob> {
+        let values = pairs
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        Files::parse(path.parse().unwrap(), &values.collect())
+    }
+
+    #[test]
+    fn paths_of_files_are_read_back() {
+        for path in FilesPath::ALL {
+            assert_eq!(path.name().parse(), Ok(path));
+            let json = serde_json::to_string(&path).unwrap();
+            assert_eq!(json, format!("\"{path}\""));
+            assert_eq!(serde_json::from_str::<FilesPath>(&json).unwrap(), path);
+        }
+        assert_eq!("nfs2".parse::<FilesPath>().unwrap().name(), "nfs2:udp");
+        assert_eq!("nfs3".parse::<FilesPath>().unwrap().name(), "nfs3:tcp");
+        let error = "nfs4".parse::<FilesPath>().unwrap_err();
+        assert!(error.contains("nfs2:udp, nfs2:tcp, nfs3:udp"), "{error}");
+    }
+
+    #[test]
+    fn settings_are_read_by_name() {
+        let files = parse(
+            "nfs3:udp",
+            &[
+                ("op", "write"),
+                ("transfer", "32KiB"),
+                ("outstanding", "4"),
+                ("sync", "no"),
+                ("attribute-cache", "no"),
+                ("retransmit", "200ms"),
+                ("daemons", "2"),
+                ("service", "7ms"),
+                ("queue", "3"),
+                ("rcvbuf", "64KiB"),
+                ("reply-cache", "no"),
+                ("disk", "16Mbit"),
+                ("seek", "10ms"),
+                ("cache", "1MiB"),
+                ("store", "scratch"),
+                ("names", "7"),
+            ],
+        )
+        .unwrap();
+        let wanted = Files {
+            service: Service::Nfs3,
+            operation: Operation::Write {},
+            transfer_bytes: 32_768,
+            outstanding: 4,
+            is_sync: false,
+            keeps_attributes: false,
+            retransmit_ns: 200_000_000,
+            daemons: 2,
+            service_ns: 7_000_000,
+            queue: 3,
+            receive_buffer_bytes: Some(65_536),
+            keeps_replies: false,
+            disk: Some(Disk {
+                rate_bps: 16_000_000,
+                seek_ns: 10_000_000,
+                cache_bytes: 1 << 20,
+            }),
+            store: Store::Scratch,
+            names: 7,
+            ..Files::usual("nfs3:udp".parse().unwrap())
+        };
+        assert_eq!(files, wanted);
+        let json = serde_json::to_string(&files).unwrap();
+        assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
+        for (name, _) in Files::NAMES {
+            let error = parse("nfs2", &[(name, "?"), ("disk", "16Mbit")]);
+            let error = error.unwrap_err().to_string();
+            assert!(!error.contains("no such knob"), "{error}");
+        }
+    }
+
+    #[test]
+    fn wrong_settings_are_refused() {
+        for (name, value, why) in [
+            ("op", "delete", "write read, write, getattr"),
+            ("outstanding", "0", "from 1 to 256"),
+            ("service", "2s", "up to"),
+            ("seek", "1ms", "disk=16Mbit"),
+            ("store", "tape", "memory or scratch"),
+            ("streams", "2", "there are op, transfer"),
+        ] {
+            let error = parse("nfs2", &[(name, value)]).unwrap_err().to_string();
+            assert!(error.contains(why) && error.contains(name), "{error}");
+        }
+        for (path, transfer, why) in [
+            ("nfs2:udp", "16KiB", "up to 8,192 bytes"),
+            ("nfs2:tcp", "64KiB", "up to 8,192 bytes"),
+            ("nfs3:udp", "64KiB", "do not fit in a datagram"),
+        ] {
+            let files = parse(path, &[("transfer", transfer)]).unwrap();
+            let path: FilesPath = path.parse().unwrap();
+            let error = files.check(path.over).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let variant = parse("nfs2:udp", &[("transfer", "60KiB")]).unwrap();
+        assert_eq!(variant.check(Path::Udp), Ok(()));
+    }
+}

@@ -1,0 +1,232 @@
+//! Files of a server, cell by cell: what was measured, and what a call should take by terms that were measured apart.
+//!
+//! Model:   with one call outstanding a call takes what the server takes for it, a round trip and its bytes on the line:
+//!          `own_call - own_null + null + wire`. None is fitted: the first two are the server's own, over its loopback and from its cache,
+//!          the third is a call that does nothing, over the network, the last is of the network's model. Counts are summed over repetitions,
+//!          times are their medians.
+//! Units:   nanoseconds, bits a second, calls.
+//! Checked: `terms_add_up`, `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
+
+use sonde_measure::files::{Files, FilesPath};
+use sonde_measure::{FilesFacts, KnobValues, Line, Quantity, ResultRow, Status};
+
+use crate::index::{FILES, Index, p50};
+
+/// What was counted and measured apart, of all repetitions of a cell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub calls: u64,
+    pub retransmissions: u64,
+    pub lost_server_buffer: u64,
+    pub receive_buffer_bytes: u64,
+    pub held_ns: u64,
+    pub span_ns: u64,
+    /// What the server takes, a round trip, and the bytes on the line, where they are known.
+    pub service_ns: Option<u64>,
+    pub trip_ns: Option<u64>,
+    pub wire_ns: Option<u64>,
+}
+
+impl Facts {
+    /// Of repetitions.
+    pub(crate) fn of<'f>(all: impl Iterator<Item = &'f FilesFacts> + Clone) -> Self {
+        let sum = |fact: fn(&FilesFacts) -> Option<u64>| all.clone().filter_map(fact).sum();
+        let median = |fact: fn(&FilesFacts) -> Option<u64>| {
+            let mut values: Vec<u64> = all.clone().filter_map(fact).collect();
+            values.sort_unstable();
+            values.get(values.len() / 2).copied()
+        };
+        Self {
+            calls: sum(|one| one.calls),
+            retransmissions: sum(|one| one.retransmissions),
+            lost_server_buffer: sum(|one| one.lost_server_buffer),
+            receive_buffer_bytes: median(|one| one.receive_buffer_bytes).unwrap_or(0),
+            held_ns: sum(|one| one.held_ns),
+            span_ns: sum(|one| one.span_ns),
+            service_ns: median(|one| Some(one.own_call_ns?.saturating_sub(one.own_null_ns?))),
+            trip_ns: median(|one| one.null_ns),
+            wire_ns: median(|one| one.wire_ns),
+        }
+    }
+
+    /// What a call should take where one is outstanding; none where a term is not known. Without a model the bytes on the line are
+    /// left out.
+    pub(crate) fn expected_ns(&self) -> Option<u64> {
+        Some(self.service_ns? + self.trip_ns? + self.wire_ns.unwrap_or(0))
+    }
+}
+
+/// A cell of files.
+#[derive(Debug, Clone)]
+pub(crate) struct FilesCell<'i> {
+    /// Throughput, or the rate of calls on names.
+    pub row: &'i ResultRow,
+    pub line: Line,
+    /// What was set of it.
+    pub files: Files,
+    /// From the first send of a call to its reply, the median.
+    pub call_ns: Option<f64>,
+    pub facts: Facts,
+}
+
+/// The cells of files of a run, in the order of its rows.
+pub(crate) fn cells<'i>(index: &'i Index<'_>) -> Vec<FilesCell<'i>> {
+    let is_main = |row: &&ResultRow| {
+        let main = match row.size_bytes {
+            Some(_) => Quantity::ThroughputBps,
+            None => Quantity::RatePerS,
+        };
+        row.probe == FILES && row.quantity == main
+    };
+    let rows = index.rows.iter().filter(is_main);
+    rows.filter_map(|row| cell(index, row)).collect()
+}
+
+fn cell<'i>(index: &'i Index<'_>, row: &'i ResultRow) -> Option<FilesCell<'i>> {
+    let size = row.size_bytes.unwrap_or(0);
+    let launches: Vec<&FilesFacts> = index
+        .launches(&row.cell)
+        .filter_map(|launch| launch.evidence.files.get(&size))
+        .collect();
+    let call = index.row_beside(row, Quantity::ServiceNs);
+    let call = call.filter(|row| row.status == Status::Measured).map(p50);
+    Some(FilesCell {
+        row,
+        line: index.cell(&row.cell)?.factors.line(),
+        files: set(&row.path, &row.knobs)?,
+        call_ns: call,
+        facts: Facts::of(launches.iter().copied()),
+    })
+}
+
+/// What the names and values of a row set; none of a store that a later version wrote.
+fn set(path: &str, knobs: &KnobValues) -> Option<Files> {
+    let path: FilesPath = path.parse().ok()?;
+    let mut own = knobs.clone();
+    own.retain(|name, _| Files::NAMES.iter().any(|(known, _)| known == name));
+    Files::parse(path, &own).ok()
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! A run of one cell of files.
+
+    use super::*;
+    use crate::testing::{Runs, net};
+    use sonde_measure::{
+        CellRecord, CellResult, Factors, LaunchRecord, Layer, Measurement, Phase, Run, Testbed,
+    };
+
+    /// Reads of files of 1 MiB over nfs2:udp at 303 Mb/s, whose calls take 200 µs.
+    pub(crate) fn run(knobs: &[(&str, &str)], facts: FilesFacts) -> Run {
+        let mut run = Runs::new().network(net("ethernet-100")).done();
+        let knobs = knobs.iter();
+        let factors = Factors {
+            probe: FILES.into(),
+            mode: None,
+            layer: Layer::Files,
+            path: "nfs2:udp".into(),
+            method: Some("plain".into()),
+            knobs: knobs
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            wait: Some("block".into()),
+            network: "ethernet-100".into(),
+            testbed: Testbed::Lab,
+            hosts: vec!["h1".into(), "h2".into()],
+            profile: Some("modern".into()),
+            attachment: Some("tap".into()),
+            load: None,
+            size_bytes: 1 << 20,
+        };
+        let id = factors.cell().unwrap();
+        run.cells.push(CellRecord {
+            id: id.clone(),
+            factors,
+            launches: 1,
+            skipped: None,
+        });
+        let one = |quantity, value: u64| Measurement {
+            quantity,
+            phase: Phase::Warm,
+            step: None,
+            series: std::iter::once(value).collect(),
+            reason: None,
+        };
+        let mut launch = LaunchRecord {
+            src: "h1".into(),
+            dst: "h2".into(),
+            began_unix_ns: run.head.began_unix_ns,
+            took_ns: 1_000_000,
+            results: vec![CellResult {
+                cell: id,
+                series: vec![
+                    one(Quantity::ThroughputBps, 303_000_000),
+                    one(Quantity::RatePerS, 4_620_000),
+                    one(Quantity::ServiceNs, 200_000),
+                ],
+                ..CellResult::default()
+            }],
+            ..LaunchRecord::default()
+        };
+        launch.evidence.files.insert(1 << 20, facts);
+        run.launches.push(launch);
+        run
+    }
+
+    /// Terms of 40 µs at the server, 110 µs of a round trip and 35 µs on the line.
+    pub(crate) fn facts() -> FilesFacts {
+        FilesFacts {
+            calls: Some(1_000),
+            retransmissions: Some(0),
+            span_ns: Some(1_000_000_000),
+            null_ns: Some(110_000),
+            own_null_ns: Some(20_000),
+            own_call_ns: Some(60_000),
+            wire_ns: Some(35_000),
+            ..FilesFacts::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_what_was_set_and_counted() {
+        let run = testing::run(&[("op", "read")], testing::facts());
+        let index = Index::new(&run);
+        let all = cells(&index);
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].call_ns, Some(200_000.0));
+        assert_eq!(all[0].facts.expected_ns(), Some(40_000 + 110_000 + 35_000));
+        assert!(crate::has_own_tables(&run));
+    }
+
+    #[test]
+    fn terms_add_up() {
+        let one = |null_ns, own_call_ns| FilesFacts {
+            calls: Some(10),
+            null_ns: Some(null_ns),
+            own_null_ns: Some(20),
+            own_call_ns: Some(own_call_ns),
+            wire_ns: Some(700),
+            ..FilesFacts::default()
+        };
+        let all = [one(100, 50), one(300, 90), one(200, 70)];
+        let facts = Facts::of(all.iter());
+        assert_eq!((facts.calls, facts.service_ns), (30, Some(50)));
+        assert_eq!(facts.expected_ns(), Some(50 + 200 + 700));
+        assert_eq!(Facts::of([].iter()).expected_ns(), None);
+    }
+
+    #[test]
+    fn rows_say_what_was_set() {
+        let knobs = [("op", "write"), ("outstanding", "4"), ("mtu", "9000")];
+        let knobs = knobs.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let files = set("nfs3:udp", &knobs.into_iter().collect()).unwrap();
+        assert_eq!((files.outstanding, files.operation.name()), (4, "write"));
+        assert!(set("tcp", &KnobValues::new()).is_none());
+    }
+}
