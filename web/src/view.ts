@@ -624,11 +624,11 @@ export type Quantity =
     | 'startup_ns'
     /** From the begin of a step, in which every host sends to its neighbours at once, to the arrival of the whole message. */
     | 'exchange_ns'
-    /** User bytes at the receiver. */
+    /** User bytes at the receiver; of files those of a pass over a whole file. */
     | 'throughput_bps'
-    /** CPU time of the sending thread for each user byte. */
+    /** CPU time of the sending thread for each user byte; of files the client's. */
     | 'cpu_src_ns_per_byte'
-    /** CPU time of the receiving thread for each user byte. */
+    /** CPU time of the receiving thread for each user byte; of files the server's. */
     | 'cpu_dst_ns_per_byte'
     /** Datagrams sent and never received, of all sent. */
     | 'lost_share'
@@ -642,7 +642,7 @@ export type Quantity =
     | 'rwnd_limited_share'
     /** Time that the send buffer held the sender back, of the timed window. */
     | 'sndbuf_limited_share'
-    /** Segments sent again in the timed window. */
+    /** Segments sent again in the timed window; of files messages of the client beyond one for each call. */
     | 'retransmits'
     /** Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow. */
     | 'one_way_ns'
@@ -662,9 +662,9 @@ export type Quantity =
     | 'nic_trip_ns'
     /** Messages at a rate: from the time at which a message was due to its answer. */
     | 'response_ns'
-    /** Messages at a rate: from the call that sent a message to its answer. */
+    /** Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply. */
     | 'service_ns'
-    /** Messages at a rate: how many were sent in a second. */
+    /** Messages at a rate: how many were sent in a second. Files: calls in a second. */
     | 'rate_per_s'
     /** A collective call: from its agreed begin to its end at the last rank. */
     | 'collective_ns'

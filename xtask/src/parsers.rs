@@ -101,6 +101,7 @@ const PARSERS: &[&str] = &[
     "crates/sonde/src/any_path.rs",
     "crates/sonde/src/messages.rs",
     "crates/sonde/src/plan/mod.rs",
+    "crates/sonde/src/plan/testbed.rs",
     "crates/stats/src/series/parts.rs",
     "crates/sys/src/file.rs",
     "crates/units/src/matrix.rs",

@@ -124,14 +124,12 @@ fn what_a_lab_loses_is_counted_at_its_place() {
     let run = &document_of(&export.expect(0).out)["run"];
     let evidence = &run["launches"][0]["evidence"];
     let of = |name: &str| fact(evidence, "262144", name);
-    // Every message of the client came to the server, or is counted at one place there.
+    // Every message of the client came to the server, or is counted at one place there. One that lost all six fragments is the
+    // network's alone: one in 10^10.
     let sent = of("calls") + of("retransmissions");
     let lost = of("lost_server_buffer") + of("lost_server_fragments");
-    assert!(of("received") <= sent, "{evidence:#}");
-    assert!(
-        lost > 0 && of("received") + lost <= sent + lost / 2 + 2,
-        "{evidence:#}"
-    );
+    assert!(lost > 0 && of("received") > 0, "{evidence:#}");
+    assert_eq!(of("received") + lost, sent, "{evidence:#}");
     let losses = evidence["network_losses"].as_object().unwrap();
     assert!(
         losses.keys().any(|place| place.contains("random")),

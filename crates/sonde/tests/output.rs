@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 44] = [
+const PRINTING: [&str; 45] = [
     "--help",
     "--version",
     "assess help",
@@ -36,6 +36,7 @@ const PRINTING: [&str; 44] = [
     "probe collective barrier --dry-run",
     "probe messages upc:cg --dry-run",
     "probe check --dry-run",
+    "probe files --dry-run",
     "probe pattern all-pairs --dry-run",
     "probe sweep --dry-run",
     "npb cg --dry-run",

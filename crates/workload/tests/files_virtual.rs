@@ -375,8 +375,10 @@ fn a_larger_receive_buffer_cures_the_loss() {
     };
     let (small, slow) = run(128 << 10);
     let (large, fast) = run(1 << 20);
-    // Of the first burst of twelve two are with daemons, two in the buffer, and eight are lost; of their repetition four.
-    assert_eq!((small, large), (12, 0));
+    // A datagram takes 0.636 ms of line, so that the twelfth comes as the first is answered: of the first burst two are with daemons
+    // by then, two in the buffer, and seven are lost; the next one finds the buffer full again. Of these eight, sent again in a burst
+    // of seven and one behind it, three.
+    assert_eq!((small, large), (11, 0));
     assert!(fast > 2.0 * slow, "{fast} {slow}");
 }
 

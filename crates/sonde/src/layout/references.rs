@@ -3,7 +3,8 @@
 //! Units:   nanoseconds.
 //! Checked: `references_take_little_of_the_time`.
 
-use super::{Block, MILLI_NS, TestNetwork, cells, estimate_ns};
+use super::estimate::{MILLI_NS, estimate_ns};
+use super::{Block, TestNetwork, cells};
 use crate::failure::Failure;
 use crate::plan::{Plan, Work};
 use sonde_measure::{Procedure, Sampling, Spec};

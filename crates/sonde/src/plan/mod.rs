@@ -28,14 +28,14 @@ use crate::failure::Failure;
 use crate::require::Requirement;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
-use sonde_fleet::{Allocation, Choice, Load, Target};
-use sonde_lab::{Attachment, Profile};
+use sonde_fleet::{Allocation, Choice, Load};
+use sonde_lab::Profile;
 use sonde_measure::files::Operation;
 use sonde_measure::{Factors, KnobValues, Method, Run, Wait};
 use sonde_sys::file;
-use sonde_units::{BitRate, Span, excerpts};
+use sonde_units::{Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The network of a lab for which none was chosen.
 pub const DEFAULT_NETWORK: &str = "ethernet-1g";
@@ -114,88 +114,6 @@ impl Kind {
             Self::Hosts | Self::Slurm | Self::Mpirun | Self::Listen
         )
     }
-}
-
-/// The hosts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TestbedPlan {
-    /// What they are.
-    pub kind: Kind,
-    /// Lab: how many.
-    #[serde(default = "four")]
-    pub hosts: u16,
-    /// Real hosts: what stands after `hosts:`, `slurm:`, `mpirun:` or `listen:` on the command line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub names: Option<String>,
-    /// Real hosts: the rate of their line, where the interfaces report none, or not the right one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line_rate: Option<BitRate>,
-    /// Lab: how they are attached.
-    #[serde(default = "auto")]
-    pub attachment: Attachment,
-    /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
-    #[serde(default)]
-    pub floors: bool,
-    /// The two hosts that all launches are between, from the first to the second, as `h1>h2`. Without it every pair in turn.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub between: Option<String>,
-    /// Lab: networks that join the same hosts beside the one that is measured: the first is eth1.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub beside: Vec<String>,
-    /// Lab: a file that says what breaks and changes, and when, as `sonde lab run --script` takes it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub script: Option<PathBuf>,
-    /// Lab: commands that hosts run as root before anything is measured, as `h3: sysctl -w net.ipv4.tcp_rmem='4096 4096 4096'`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub prepare: Vec<String>,
-}
-
-impl TestbedPlan {
-    /// The real hosts that `names` says.
-    ///
-    /// # Errors
-    /// What is wrong with a name, or with the file of hosts.
-    pub fn targets(&self) -> Result<Vec<Target>, Failure> {
-        let read = |path: &Path| {
-            file::text(path).map_err(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => "there is no such file".into(),
-                _ => e.to_string(),
-            })
-        };
-        let names = self.names.as_deref().unwrap_or_default();
-        sonde_fleet::targets(names, read).map_err(Failure::usage)
-    }
-
-    /// How many hosts are to come, where that is what `names` says.
-    pub fn count(&self) -> Option<usize> {
-        self.names.as_deref()?.parse().ok()
-    }
-}
-
-impl Default for TestbedPlan {
-    fn default() -> Self {
-        Self {
-            kind: Kind::usual(),
-            hosts: four(),
-            names: None,
-            line_rate: None,
-            attachment: auto(),
-            floors: false,
-            between: None,
-            beside: Vec::new(),
-            script: None,
-            prepare: Vec::new(),
-        }
-    }
-}
-
-fn four() -> u16 {
-    4
-}
-
-fn auto() -> Attachment {
-    Attachment::Auto
 }
 
 /// Their settings.
@@ -794,6 +712,7 @@ mod lower;
 mod places;
 mod repeat;
 mod size;
+mod testbed;
 mod usual;
 
 pub use flows::{FlowsPlan, host_number, prepared, senders};
@@ -801,6 +720,7 @@ pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
 pub use repeat::{Effort, Repeat};
 pub use size::size_text;
+pub use testbed::TestbedPlan;
 
 #[cfg(test)]
 mod tests;

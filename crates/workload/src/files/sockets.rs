@@ -211,13 +211,20 @@ pub(super) fn dropped(socket: &UdpSocket) -> Option<u64> {
     })
 }
 
-/// Datagrams of this host of which fragments were missing.
+/// Datagrams of this host of which fragments are missing: those that the kernel has given up, and those that it still keeps, which
+/// it does for 30 s (net.ipv4.ipfrag_time).
 pub(super) fn reassembly_failed() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/thread-self/net/snmp").ok()?;
-    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Ip:"));
+    let net = |name: &str| std::fs::read_to_string(format!("/proc/thread-self/net/{name}")).ok();
+    let snmp = net("snmp")?;
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Ip:"));
     let (names, values) = (lines.next()?, lines.next()?);
     let at = names
         .split_whitespace()
         .position(|name| name == "ReasmFails")?;
-    values.split_whitespace().nth(at)?.parse().ok()
+    let failed: u64 = values.split_whitespace().nth(at)?.parse().ok()?;
+    let sockstat = net("sockstat")?;
+    let mut lines = sockstat.lines();
+    let kept = lines.find_map(|line| line.strip_prefix("FRAG: inuse "))?;
+    let kept: u64 = kept.split_whitespace().next()?.parse().ok()?;
+    Some(failed.saturating_add(kept))
 }

@@ -205,11 +205,16 @@ pub(super) fn read_call<'a>(number: u32, from: &mut Decoder<'a>) -> Result<Optio
             directory: read_handle(from)?,
             name: from.opaque(NAME_BYTES_MAX)?,
         },
-        READ => Call::Read {
-            file: read_handle(from)?,
-            offset: from.u32()?.into(),
-            count: from.u32()?,
-        },
+        READ => {
+            let (file, offset, count) = (read_handle(from)?, from.u32()?.into(), from.u32()?);
+            // The standard's "totalcount", which nobody uses.
+            from.u32()?;
+            Call::Read {
+                file,
+                offset,
+                count,
+            }
+        }
         WRITE => {
             let file = read_handle(from)?;
             from.u32()?;
@@ -238,10 +243,13 @@ pub(super) fn read_call<'a>(number: u32, from: &mut Decoder<'a>) -> Result<Optio
             to: read_handle(from)?,
             new: from.opaque(NAME_BYTES_MAX)?,
         },
-        MKDIR => Call::MakeDirectory {
-            directory: read_handle(from)?,
-            name: from.opaque(NAME_BYTES_MAX)?,
-        },
+        MKDIR => {
+            let directory = read_handle(from)?;
+            let name = from.opaque(NAME_BYTES_MAX)?;
+            // A directory's are those that the server gives.
+            read_changes(from)?;
+            Call::MakeDirectory { directory, name }
+        }
         RMDIR => Call::RemoveDirectory {
             directory: read_handle(from)?,
             name: from.opaque(NAME_BYTES_MAX)?,

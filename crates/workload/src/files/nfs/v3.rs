@@ -654,7 +654,7 @@ pub(super) fn read_reply<'a>(number: u32, from: &mut Decoder<'a>) -> Result<Repl
             let read_max = from.u32()?;
             from.u64()?;
             let write_max = from.u32()?;
-            from.fixed(36)?;
+            from.fixed(32)?;
             Reply::Limits(Limits {
                 read_max,
                 write_max,

@@ -259,6 +259,10 @@ impl Store for Folder {
         let read = self.opened(file).and_then(|opened| {
             while got < count {
                 let at = offset.saturating_add(got as u64);
+                // The kernel has no file as long.
+                if i64::try_from(at).is_err() {
+                    break;
+                }
                 match opened.read_at(&mut buffer[got..count], at) {
                     Ok(0) => break,
                     Ok(bytes) => got += bytes,
