@@ -578,7 +578,8 @@ mod tests {
         let json = serde_json::to_string(&files).unwrap();
         assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
         for (name, _) in Files::NAMES {
-            let error = parse("nfs2", &[(name, "?"), ("disk", "16Mbit")]);
+            // The last counts: `seek` needs a disk, and of `disk` itself the wrong value has to stay.
+            let error = parse("nfs2", &[("disk", "16Mbit"), (name, "?")]);
             let error = error.unwrap_err().to_string();
             assert!(!error.contains("no such knob"), "{error}");
         }

@@ -570,7 +570,11 @@ mod tests {
             let of_sockets = sonde_measure::Knobs::NAMES
                 .iter()
                 .any(|(known, _)| *known == name);
+            let of_files = sonde_measure::files::Files::NAMES
+                .iter()
+                .any(|(known, _)| *known == name);
             of_sockets
+                || of_files
                 || sonde_probe::host::KNOBS
                     .iter()
                     .any(|(known, _)| *known == name)

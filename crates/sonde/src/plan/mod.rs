@@ -533,6 +533,13 @@ impl ProbePlan {
                 ));
             }
         }
+        let mut others = self
+            .path
+            .iter()
+            .filter(|path| !matches!(path, AnyPath::Files(_)));
+        if let (ProbeKind::Files, Some(path)) = (self.kind, others.next()) {
+            return refuse(format!("{path} has no files: write a service, as nfs3:tcp"));
+        }
         let mut channels = self.path.iter().filter(|path| path.channel().is_some());
         let of_ranks = match self.kind {
             ProbeKind::Collective => Some("collective calls"),
