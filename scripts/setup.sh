@@ -56,7 +56,7 @@ peers   tcpdump         has_command tcpdump               | the check of what is
 peers   strace          has_command strace                | the check of which system calls a path makes
 peers   procps          has_command pgrep                 | the check that the lab leaves no process behind
 peers   xz-utils        has_command xz                    | the comparison with frozen runs (cargo xtask corpus)
-peers   libnfs-utils    has_command nfs-cp                | the comparison with libnfs's NFS client
+peers   libnfs-utils    has_command nfs-cp                | the comparison with the NFS client of libnfs
 peers   nfs-ganesha     has_file /usr/bin/ganesha.nfsd    | the comparison with nfs-ganesha
 peers   nfs-ganesha-mem has_file /usr/share/doc/nfs-ganesha-mem | the same
 peers   rpcbind         has_file /usr/sbin/rpcbind        | the same
