@@ -183,7 +183,7 @@ impl Conversation {
         outcome: &mut Outcome,
     ) -> Result<()> {
         let timeout = spec.timeout() + GRACE;
-        let peer = self.peer(client)?;
+        let peer = self.peer(client, timeout)?;
         server.send(&Request::Serve(Serve {
             spec: spec.clone(),
             bind: self.server,
@@ -210,12 +210,12 @@ impl Conversation {
     }
 
     /// The address that the measuring side sends from; none where no route leads to the peer, which the attempt to reach it tells.
-    fn peer(&self, client: &mut AgentLink) -> Result<Option<IpAddr>> {
+    fn peer(&self, client: &mut AgentLink, timeout: Duration) -> Result<Option<IpAddr>> {
         if self.client.is_some() {
             return Ok(self.client);
         }
         client.send(&Request::Source { peer: self.server })?;
-        match client.answer("its address", GRACE)? {
+        match client.answer("its address", timeout)? {
             Answer::Source { address } => Ok(address),
             other => Err(out_of_turn(client, "its address", &other)),
         }

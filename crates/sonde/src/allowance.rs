@@ -80,7 +80,7 @@ impl Allowance {
         };
         let Some(channel) = path.channel() else {
             return Ok(Some(format!(
-                "{path} cannot be held to {most}, since a library sends as it likes: leave `--max-rate` out (`rate` of [allow]) to measure it"
+                "{path} cannot be held to {most}, for only transports of sonde's own pace what they send: leave `--max-rate` out (`rate` of [allow]) to measure it"
             )));
         };
         if channel.is_within_machine() {

@@ -4,7 +4,7 @@
 //! Model:   four hosts on a slow line, with bounds far from what it does; where this machine was too busy for the emulation the
 //!          verdict is inconclusive and says so, and a healthy cluster never fails.
 
-use crate::lab::{Call, Case, Outcome, Stage, attachments, is_long};
+use crate::lab::{Call, Case, Stage, attachments, is_long};
 use sonde_sys::process::kill;
 use std::time::{Duration, Instant};
 
@@ -35,13 +35,18 @@ fn a_lossy_host_is_not_accepted() {
     )
     .output();
     let first = said.out.lines().next().unwrap();
-    let (state, all_pairs) = match said.code {
-        1 => ("FAIL", "FAIL          all pairs: h3 is bad"),
-        _ => slow_or_late(&said),
+    // Where so many cells were behind schedule, its slowness may come of that.
+    let is_open = said.out.contains("INCONCLUSIVE  all pairs: h3 is bad")
+        && said.out.contains("behind schedule");
+    let is_bad = said.out.contains("FAIL          all pairs: h3 is bad");
+    assert!(is_bad || is_open, "{said}");
+    let state = match said.code {
+        3 if is_open => "INCONCLUSIVE",
+        _ => "FAIL",
     };
+    assert_eq!(said.code, if state == "FAIL" { 1 } else { 3 }, "{said}");
     let head = format!("ACCEPTANCE {state}  4 hosts, ");
     assert!(first.starts_with(&head), "{said}");
-    assert!(said.out.contains(all_pairs), "{said}");
     assert!(said.out.lines().count() <= 24, "{said}");
     let shown = report(&stage, &["show", "--table"]).expect(0);
     // Loss makes its streams slow, so much on a busy machine that this is the verdict.
@@ -73,13 +78,6 @@ fn a_lossy_host_is_not_accepted() {
         !again.out.contains("exit code"),
         "that is of the command that measured: {again}"
     );
-}
-
-/// What is said of a lossy host where so many cells were behind schedule that slowness may come of that.
-fn slow_or_late(said: &Outcome) -> (&'static str, &'static str) {
-    assert_eq!(said.code, 3, "{said}");
-    said.tells(&[" is bad: ", "behind schedule"]);
-    ("INCONCLUSIVE", "INCONCLUSIVE  all pairs: h3 is bad")
 }
 
 /// `sonde report` on the store of the stage.
@@ -176,17 +174,20 @@ fn an_assessment_names_a_lossy_host() {
     let plan = plan_of(&stage, &["--hosts", "4"], Some("0s loss h3 10%\n"));
     let said = stage.sonde(&["assess", &plan, "--out", &runs]);
     let said = said.limit(300).output();
-    // As `probe pattern all-pairs`.
-    let (word, state) = match said.code {
-        1 => ("FAIL", "fail"),
-        _ => (slow_or_late(&said).0, "inconclusive"),
+    // As `probe pattern all-pairs`: flows that failed are 1 even where slowness may come of lateness.
+    let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_open = text.contains("PAIRS INCONCLUSIVE") && text.contains("behind schedule in");
+    let (word, state) = match is_open {
+        true => ("INCONCLUSIVE", "inconclusive"),
+        false => ("FAIL", "fail"),
     };
+    let codes = if is_open { &[1, 3][..] } else { &[1] };
+    assert!(codes.contains(&said.code), "{said}");
     assert!(
-        said.out.starts_with("4 emulated hosts, 1 network, "),
+        said.out.starts_with("4 emulated hosts, ") && text.contains(" 1 network, "),
         "{said}"
     );
     // In one line, and with its figures: the share of segments, flows that failed, or how slow.
-    let text = said.out.split_whitespace().collect::<Vec<_>>().join(" ");
     let (_, pairs) = text
         .split_once(&format!("PAIRS {word}: h3 is bad: "))
         .unwrap_or_else(|| panic!("{said}"));

@@ -44,7 +44,7 @@ fn check(stage: &Stage, paths: &[&str], (ranks, cases, limit): (&str, &str, u64)
 }
 
 /// Over these paths, each number of ranks of the plan.
-fn on_all_ranks(paths: &[&str]) {
+pub fn on_all_ranks(paths: &[&str]) {
     if !lab::sonde().with_file_name("sonde-rank").is_file() {
         skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
         return;
@@ -98,11 +98,6 @@ fn mpich_is_right_on_1_to_17_ranks() {
 #[test]
 fn pvm_is_right_on_1_to_17_ranks() {
     on_all_ranks(&["pvm:default", "pvm:direct"]);
-}
-
-#[test]
-fn ucx_and_libfabric_are_right_on_1_to_17_ranks() {
-    on_all_ranks(&["ucx:tcp", "ucx:posix", "ofi:tcp", "ofi:shm"]);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! A rank that is killed in the midst of `sonde probe check` ends the others within seconds, over every library, and leaves no memory.
 //!
-//! Model:   three ranks on this machine, one of which is killed once they have begun.
+//! Model:   three ranks on this machine, one of which is killed once they have begun. Ranks of UCX and libfabric poll while they begin,
+//!          each against all others, so that seventeen beside other tests do not begin in time.
 
 use crate::lab;
 use crate::lab::{Case, Stage, eventually, skip};
+use crate::paired::lab_check::on_all_ranks;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -107,6 +109,11 @@ fn killed(path: &str) -> Option<(Duration, String)> {
     let segments = eventually(|| segments(&begun), Vec::is_empty);
     assert!(segments.is_empty(), "{path}: {segments:?} are left");
     Some((after, outcome.err))
+}
+
+#[test]
+fn ucx_and_libfabric_are_right_on_1_to_17_ranks() {
+    on_all_ranks(&["ucx:tcp", "ucx:posix", "ofi:tcp", "ofi:shm"]);
 }
 
 #[test]

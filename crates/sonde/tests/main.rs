@@ -21,7 +21,7 @@ mod paired {
     pub mod lab_assess;
     mod lab_bounds;
     mod lab_broken;
-    mod lab_check;
+    pub mod lab_check;
     mod lab_commands;
     pub mod lab_emulation;
     mod lab_ends;
