@@ -7,7 +7,7 @@
 //!          unless other programs are busy on it, which explains that.
 //! Source:  Shalunov and Carlson, PAM 2005, for the signs of a duplex mismatch. Deviations: none.
 //! Checked: `each_reason_is_named`, `a_window_is_to_blame_from_half_of_the_time_on`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
-//!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`.
+//!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`, `who_is_reached_by_streams_is_reached`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
