@@ -168,7 +168,10 @@ fn a_lost_rank_ends_a_collective() {
                     begin.elapsed()
                 );
                 // Who ended in the middle of a long message cannot say any more because of whom: then it is named itself.
-                assert!(lost == 3 || elements > 10 && lost != rank, "rank {lost}");
+                assert!(
+                    lost == 3 || elements > 10 && lost != rank,
+                    "{transport:?}, {elements} elements, rank {rank}: {again:?}"
+                );
             },
         );
     }

@@ -186,7 +186,11 @@ fn hosts_by_ssh_are_accepted_and_a_lossy_one_is_not() {
     assert_eq!(end, "1\n", "{outcome}");
     let acceptance = &document["acceptance"];
     assert_eq!(acceptance["state"], "fail", "{acceptance:#}");
-    assert_eq!(acceptance["all_pairs"]["hosts"], serde_json::json!(["h4"]));
+    assert_eq!(
+        acceptance["all_pairs"]["hosts"],
+        serde_json::json!(["h4"]),
+        "{acceptance:#}"
+    );
     assert_eq!(acceptance["scope"]["testbed"], "hosts");
     assert!(
         shown.contains("FAIL          all pairs: h4 is bad: "),
