@@ -4,10 +4,11 @@
 //!          fabric, unless the host is bad anyway. A host's reason is the first that holds: its segments are overtaken; streams to it stand still while
 //!          small messages pass; its receive window holds the senders in half of the time; segments are lost while both directions are busy, three times those of one way
 //!          at least (intervals at 95 % apart); segments are lost, and its rate is at least half of the usual; it is slow,
-//!          unless other programs are busy on it, which explains that.
+//!          unless other programs are busy on it, which explains that. Directions to one host, or from it, that are most of those
+//!          measured and bad each for itself are the host's too.
 //! Source:  Shalunov and Carlson, PAM 2005, for the signs of a duplex mismatch. Deviations: none.
 //! Checked: `each_reason_is_named`, `a_window_is_to_blame_from_half_of_the_time_on`, `a_fabric_is_bad_only_together`, `a_bad_host_is_no_fabric`, `what_does_not_come_again_is_nothing`, `what_was_not_alone_is_not_blamed`,
-//!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`, `who_is_reached_by_streams_is_reached`.
+//!          `two_bad_hosts_are_both_named`, `a_busy_host_is_named`, `most_directions_of_a_host_are_the_host`, `who_is_reached_by_streams_is_reached`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -73,7 +74,9 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
         blamed.extend(own.is_some().then_some(*host));
         all.extend(own.filter(|own| !(is_busy && own.rule == "host-slow")));
     }
-    all.extend(way::blames(matrix, &standing, &blamed, &mut fabric));
+    let mut ways = way::blames(matrix, &standing, &blamed, &mut fabric);
+    all.extend(of_one_host(matrix, &mut ways));
+    all.extend(ways);
     all.extend(busy);
     all.extend(fabric_blame(matrix, &fabric));
     all
@@ -103,6 +106,26 @@ fn fabric_blame(matrix: &Matrix, suspected: &[Whom]) -> Option<Blame> {
             }),
         },
     })
+}
+
+/// Takes out of `ways` the bad directions to one host, or from it, that are most of those measured: they are the host's.
+fn of_one_host(matrix: &Matrix, ways: &mut Vec<Blame>) -> Vec<Blame> {
+    let measured = matrix.grid(Stage::Together, Kind::Stream);
+    let mut hosts = Vec::new();
+    for (host, side) in (0..matrix.hosts.len()).flat_map(|host| [(host, 0), (host, 1)]) {
+        let is_its =
+            |whom: &Whom| matches!(whom, Whom::Direction(pair) if on_side(*pair, host, side));
+        let bad = ways.iter().filter(|way| is_its(&way.whom)).count();
+        let all = measured
+            .keys()
+            .filter(|pair| on_side(**pair, host, side))
+            .count();
+        if bad >= PAIRS_MIN && 2 * bad > all {
+            ways.retain(|way| !is_its(&way.whom));
+            hosts.extend(host_blame(matrix, host, &[(STREAM, side)]));
+        }
+    }
+    hosts
 }
 
 fn on_side(pair: Pair, host: usize, side: Side) -> bool {
@@ -547,5 +570,31 @@ mod tests {
         // Where all are busy nobody stands out.
         matrix.others = (0..8).map(|host| (host, 0.8)).collect();
         assert!(blames(&matrix).is_empty());
+    }
+    /// A lossy host whose streams stood out one by one: a flow to it gave nothing, and another was slow both ways alone.
+    #[test]
+    fn most_directions_of_a_host_are_the_host() {
+        let mut grid = Grid::healthy(4, 5);
+        grid.worsen(Kind::Stream, |pair| (pair == (0, 3)).then_some(3.0));
+        grid.worsen_in(&[Stage::Again, Stage::Alone], Kind::Stream, |pair| {
+            (pair == (1, 3)).then_some(5.0)
+        });
+        let both = |(a, b): Pair| (a.min(b), a.max(b)) == (1, 3);
+        grid.worsen(Kind::Duplex, |pair| both(pair).then_some(3.5));
+        let lost = |(_, _, pair): &(Stage, Kind, Pair)| *pair == (2, 3);
+        let mut matrix = grid.matrix();
+        let whole = blames(&matrix);
+        assert_eq!(whole.len(), 1, "{whole:?}");
+        matrix.readings.retain(|key, _| !lost(key));
+        for found in [whole, blames(&matrix)] {
+            let found: Vec<_> = found.iter().map(|one| (one.rule, &one.whom)).collect();
+            assert_eq!(found, [("host-slow", &Whom::Host(3))]);
+        }
+        // Two of fifteen are two directions.
+        let mut grid = Grid::healthy(16, 5);
+        grid.worsen(Kind::Stream, |pair| {
+            matches!(pair, (0, 3) | (1, 3)).then_some(3.0)
+        });
+        assert_eq!(blames(&grid.matrix()).len(), 2);
     }
 }
