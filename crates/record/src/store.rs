@@ -22,6 +22,7 @@ mod write;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
@@ -101,9 +102,13 @@ impl Store {
     /// Makes an empty store whole under a name that nobody else has, then gives it its own: whoever opens that finds a whole store,
     /// and one that could not be written leaves nothing that another may have opened.
     fn make(path: &Path) -> Result<(), StoreError> {
+        // Of threads that make it at the same time each has a number, of hosts that share the folder each a time.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now_ns = now.unwrap_or_default().subsec_nanos();
-        let fresh = path.with_extension(format!("db.{}-{now_ns}.new", std::process::id()));
+        let own = format!("db.{}-{number}-{now_ns}.new", std::process::id());
+        let fresh = path.with_extension(own);
         // The messages name the store.
         let made = Self::connect(&fresh, path.to_path_buf(), CREATE);
         let made = made.and_then(|store| store.prepare());

@@ -1,7 +1,7 @@
 //! A store that is made while others look for it, and one that could not be made.
 
 use super::*;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("sonde-store-{}-{name}", std::process::id()));
@@ -14,6 +14,15 @@ fn names(dir: &Path) -> Vec<String> {
     let entries = fs::read_dir(dir).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
+}
+
+/// Ends those that look, whatever ends those that make.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// The file was once there, empty, before anything was in it, and was removed where nothing could be written: whoever had opened it
@@ -38,6 +47,7 @@ fn who_looks_finds_a_whole_store_or_none() {
                 assert!(!sizes.contains(&false), "an empty file was there");
             });
         }
+        let _ending = Ending(&over);
         for number in 0..40 {
             turn.store(number, Ordering::Relaxed);
             let dir = at(number);
@@ -63,7 +73,6 @@ fn who_looks_finds_a_whole_store_or_none() {
             drop((opened, read));
             assert_eq!(names(&dir), [FILE]);
         }
-        over.store(true, Ordering::Relaxed);
     });
     fs::remove_dir_all(dir).unwrap();
 }
