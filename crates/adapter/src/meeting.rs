@@ -133,12 +133,14 @@ fn all_of(messenger: &mut dyn Messenger, mine: &[u8]) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
     use sonde_measure::Wait;
-    use std::net::TcpListener;
+    use std::net::{Ipv4Addr, TcpListener};
     use std::time::Instant;
 
     #[test]
     fn all_are_told_and_a_lost_one_is_known() {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        // Nobody takes this port before it is bound: the sockets of other tests are at 127.0.0.1, from which those that dial come too.
+        let [.., high, low] = std::process::id().to_be_bytes();
+        let free = TcpListener::bind((Ipv4Addr::new(127, 79, high, low), 0)).unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
         // So many have been told all.

@@ -140,10 +140,7 @@ impl Job {
         what: &str,
     ) -> Self {
         let meeting = match transport {
-            Transport::Tcp => {
-                let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-                listener.local_addr().unwrap().to_string()
-            }
+            Transport::Tcp => crate::port().to_string(),
             _ => format!("{}.{what}.{wait}.{}", std::process::id(), transport.name()),
         };
         let timeout = timeout.as_millis();

@@ -3,7 +3,6 @@
 //!
 //! The ranks are threads that join as processes would; what they share is nothing but the transport.
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use sonde_measure::Wait;
@@ -21,10 +20,7 @@ fn over(
     rank: impl Fn(Vec<Box<dyn Messenger>>) + Sync,
 ) {
     let meeting = |transport: &Transport| match transport {
-        Transport::Tcp => {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            Meeting::Address(listener.local_addr().unwrap())
-        }
+        Transport::Tcp => Meeting::Address(crate::port()),
         _ => Meeting::Name(format!(
             "{}.oracle.{name}.{}.{ranks}",
             std::process::id(),

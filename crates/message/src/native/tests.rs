@@ -405,9 +405,11 @@ fn a_thousand_ranks_fit() {
     }
 }
 
-/// A port of loopback that nobody has just now.
+/// A port that nobody takes before it is bound: the sockets of other tests are at 127.0.0.1, from which those that dial come too.
 fn port() -> Meeting {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let own = std::net::Ipv4Addr::new(127, 77, high, low);
+    let listener = std::net::TcpListener::bind((own, 0)).unwrap();
     Meeting::Address(listener.local_addr().unwrap())
 }
 
