@@ -430,7 +430,9 @@ mod tests {
                 Kernel::Ep => "pairs_log2=18",
                 _ => "S",
             };
-            let own = own_ns(&Problem::named(kernel.name(), text).unwrap()).unwrap();
+            // What else runs can only add to it.
+            let problem = Problem::named(kernel.name(), text).unwrap();
+            let own = (0..5).map(|_| own_ns(&problem).unwrap()).min().unwrap();
             let age = Age::Factor(Ratio::new(FACTOR, 1));
             let Ended {
                 run, ranks, age, ..
