@@ -454,7 +454,8 @@ mod tests {
         const RECORDED_NS: u64 = 1_000_000_000;
         let Ended { run, age, .. } = aged("S", "cg", 1, Age::Recorded(RECORDED_NS)).unwrap();
         let times = run.time_ns as f64 / RECORDED_NS as f64;
-        assert!((0.6..5.0).contains(&times), "{times}");
+        // Beside other programs its own time is longer than the least, and the factor as much smaller; a wrong one is some tens off.
+        assert!((0.3..5.0).contains(&times), "{times}");
         let age = age.unwrap();
         let own_ns = age.own_ns.unwrap();
         assert_eq!(age.recorded_ns, Some(RECORDED_NS));
@@ -463,7 +464,7 @@ mod tests {
         let Ended { run, ranks, .. } = aged("S", "cg", 4, Age::Recorded(RECORDED_NS)).unwrap();
         assert_eq!((run.verified, ranks.len()), (Some(true), 4));
         let times = run.computing_ns as f64 / RECORDED_NS as f64;
-        assert!((0.4..4.0).contains(&times), "{times}");
+        assert!((0.2..4.0).contains(&times), "{times}");
         let error = aged("S", "cg", 1, Age::Recorded(1_000))
             .unwrap_err()
             .to_string();
