@@ -53,6 +53,7 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
     let mut all = unreached(matrix);
     let mut fabric: Vec<Whom> = Vec::new();
     let busy = busy(matrix);
+    let is_busy = |host: usize| busy.iter().any(|one| one.whom == Whom::Host(host));
     let mut blamed: Vec<usize> = Vec::new();
     for (host, signs) in &standing.hosts {
         let mut kept = Vec::new();
@@ -65,7 +66,7 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
                 Remeasured::Gone => {}
             }
         }
-        let is_busy = busy.iter().any(|one| one.whom == Whom::Host(*host));
+        let is_busy = is_busy(*host);
         let own = host_blame(matrix, *host, &kept);
         // A bad host is no sign of a bad fabric, and who is busy is slow for it.
         if shared && own.is_none() && !is_busy {
@@ -75,7 +76,11 @@ pub(super) fn blames(matrix: &Matrix) -> Vec<Blame> {
         all.extend(own.filter(|own| !(is_busy && own.rule == "host-slow")));
     }
     let mut ways = way::blames(matrix, &standing, &blamed, &mut fabric);
-    all.extend(of_one_host(matrix, &mut ways));
+    let of_hosts = of_one_host(matrix, &mut ways).into_iter();
+    all.extend(
+        of_hosts
+            .filter_map(|(host, own)| (!is_busy(host) || own.rule != "host-slow").then_some(own)),
+    );
     all.extend(ways);
     all.extend(busy);
     all.extend(fabric_blame(matrix, &fabric));
@@ -109,7 +114,7 @@ fn fabric_blame(matrix: &Matrix, suspected: &[Whom]) -> Option<Blame> {
 }
 
 /// Takes out of `ways` the bad directions to one host, or from it, that are most of those measured: they are the host's.
-fn of_one_host(matrix: &Matrix, ways: &mut Vec<Blame>) -> Vec<Blame> {
+fn of_one_host(matrix: &Matrix, ways: &mut Vec<Blame>) -> Vec<(usize, Blame)> {
     let measured = matrix.grid(Stage::Together, Kind::Stream);
     let mut hosts = Vec::new();
     for (host, side) in (0..matrix.hosts.len()).flat_map(|host| [(host, 0), (host, 1)]) {
@@ -122,7 +127,8 @@ fn of_one_host(matrix: &Matrix, ways: &mut Vec<Blame>) -> Vec<Blame> {
             .count();
         if bad >= PAIRS_MIN && 2 * bad > all {
             ways.retain(|way| !is_its(&way.whom));
-            hosts.extend(host_blame(matrix, host, &[(STREAM, side)]));
+            let own = host_blame(matrix, host, &[(STREAM, side)]);
+            hosts.extend(own.map(|own| (host, own)));
         }
     }
     hosts
@@ -571,6 +577,7 @@ mod tests {
         matrix.others = (0..8).map(|host| (host, 0.8)).collect();
         assert!(blames(&matrix).is_empty());
     }
+
     /// A lossy host whose streams stood out one by one: a flow to it gave nothing, and another was slow both ways alone.
     #[test]
     fn most_directions_of_a_host_are_the_host() {
@@ -590,6 +597,11 @@ mod tests {
             let found: Vec<_> = found.iter().map(|one| (one.rule, &one.whom)).collect();
             assert_eq!(found, [("host-slow", &Whom::Host(3))]);
         }
+        // It is slow because it is busy: that is one verdict.
+        matrix.others = (0..4).map(|host| (host, 0.01)).collect();
+        matrix.others.insert(3, 0.97);
+        let found: Vec<_> = blames(&matrix).into_iter().map(|one| one.rule).collect();
+        assert_eq!(found, ["host-busy"]);
         // Two of fifteen are two directions.
         let mut grid = Grid::healthy(16, 5);
         grid.worsen(Kind::Stream, |pair| {
