@@ -272,7 +272,7 @@ fn of_document(document: &Value) -> Result<Known, String> {
     // Counted to a 64th of itself, which may be beyond the ends.
     let within = |median: u64| {
         let end = |name: &str| sent[name].as_u64();
-        Some(median.clamp(end("bytes_min")?, end("bytes_max")?))
+        Some(median.max(end("bytes_min")?).min(end("bytes_max")?))
     };
     let known = Known {
         messages: sent["messages"].as_u64(),
