@@ -74,25 +74,12 @@ pub(super) struct Journal {
 impl Journal {
     /// Begins a file and starts its guard.
     pub(super) fn open() -> Result<Self> {
-        let folder = folders().into_iter().find(|folder| is_ours(folder, true));
-        let folder = folder.ok_or_else(|| Error::Setting {
-            what: "there is no folder for the restore of changed settings".into(),
-            remedy: "let /run, XDG_RUNTIME_DIR or /tmp be written to".into(),
-        })?;
         let name = format!(
             "{}-{}",
             std::process::id(),
             sonde_sys::clock::monotonic_ns()
         );
-        // It gets its name once it is locked: nobody takes it for a leftover.
-        let begun = folder.join(format!(".{name}"));
-        let mut file = File::options()
-            .read(true)
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&begun)
-            .map_err(unwritten)?;
+        let (folder, begun, mut file) = begin(&name)?;
         process::lock(&file, true)?;
         let of = Line::Of {
             network: sonde_sys::host::network_identity()?,
@@ -123,9 +110,38 @@ impl Drop for Journal {
     fn drop(&mut self) {
         // Nothing is left to be put back: a guard that finds it cut does nothing. What fails here leaves lines that say so.
         drop(self.file.set_len(0));
-        drop(std::fs::remove_file(&self.path));
+        remove(&self.path);
         drop(self.guard.stdin.take());
         drop(self.guard.wait());
+    }
+}
+
+/// The folder, and a file in it under a name of its own: it gets its name once it is locked, and nobody takes it for a leftover.
+fn begin(name: &str) -> Result<(PathBuf, PathBuf, File)> {
+    for _ in 0..PIECES {
+        let folder = folders().into_iter().find(|folder| is_ours(folder, true));
+        let folder = folder.ok_or_else(|| Error::Setting {
+            what: "there is no folder for the restore of changed settings".into(),
+            remedy: "let /run, XDG_RUNTIME_DIR or /tmp be written to".into(),
+        })?;
+        let begun = folder.join(format!(".{name}"));
+        let mut new = File::options();
+        new.read(true).append(true).create_new(true).mode(0o600);
+        match new.open(&begun) {
+            Ok(file) => return Ok((folder, begun, file)),
+            // Another agent had the last file there, and took the folder away.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unwritten(error)),
+        }
+    }
+    Err(unwritten(std::io::ErrorKind::NotFound.into()))
+}
+
+/// Removes a file, and the folder if it was the last there.
+fn remove(path: &Path) {
+    drop(std::fs::remove_file(path));
+    if let Some(folder) = path.parent() {
+        drop(std::fs::remove_dir(folder));
     }
 }
 
@@ -203,7 +219,7 @@ pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
     // It has the file alone, and not its name.
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
     if let Ok(path) = std::fs::read_link(name) {
-        drop(std::fs::remove_file(path));
+        remove(&path);
     }
     0
 }
@@ -282,15 +298,15 @@ fn recover_one(path: &Path, here: &str) -> Vec<String> {
     };
     let Some((network, agent, _)) = read(&mut file) else {
         // Emptied by a guard that did its work, or by an agent that is about to remove it.
-        drop(std::fs::remove_file(path));
+        remove(path);
         return Vec::new();
     };
     let mut said = Vec::new();
     if boot(&network) != boot(here) {
-        drop(std::fs::remove_file(path));
+        remove(path);
     } else if network == here && is_left(&file, path, agent) {
         said = undo_all(&mut file);
-        drop(std::fs::remove_file(path));
+        remove(path);
     }
     said
 }
@@ -437,7 +453,7 @@ mod tests {
         drop(ours);
         assert_eq!(guard(agent, &file), 0);
         assert!(!path.exists(), "it did its work");
-        std::fs::remove_dir_all(folder).unwrap();
+        assert!(!folder.exists(), "nothing else was there");
     }
 
     #[test]
@@ -458,7 +474,7 @@ mod tests {
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(!path.exists(), "the list is done with");
         assert!(!stopped.wait().unwrap().success(), "it was ended");
-        std::fs::remove_dir_all(folder).unwrap();
+        assert!(!folder.exists(), "nothing else was there");
     }
 
     #[test]
