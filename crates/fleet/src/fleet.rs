@@ -43,6 +43,8 @@ const FACTS_TIMEOUT: Duration = Duration::from_secs(20);
 const CLOCK_EXCHANGES: u32 = 20;
 /// What two clocks may drift apart in the time between two readings: 100 parts in a million.
 const DRIFT_ONE_IN: u64 = 10_000;
+/// Kernels correct a clock's rate by no more (adjtimex(2): MAXFREQ, 500 parts in a million), in parts in 10^9.
+const DRIFT_MAX_PPB: u128 = 500_000;
 /// Parts of what an agent says that may not forget its neighbours.
 const FORGET: &str = "cannot flush the ARP entry";
 const NOT_PERMITTED: &str = "not permitted";
@@ -420,8 +422,18 @@ impl Fleet {
                 continue;
             };
             let span_ns = u64::try_from(at.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            if let Some(clock) = &mut self.hosts[host].clock {
-                clock.drift_ppb = Some(clock::drift(&begin, &end, span_ns));
+            let drift_ppb = clock::drift(&begin, &end, span_ns);
+            let Some(clock) = &mut self.hosts[host].clock else {
+                continue;
+            };
+            clock.drift_ppb = Some(drift_ppb);
+            if is_broken(drift_ppb, begin.bound_ns + end.bound_ns, span_ns) {
+                let [name, first] = [host, self.reference].map(|one| &self.hosts[one].name);
+                self.notes.push(format!(
+                    "{name}: its clock drifts by {:.1} ms a second against {first}'s, more than any oscillator does: what is timed \
+                     there is wrong by as much; look at its time source",
+                    drift_ppb as f64 / 1e6
+                ));
             }
         }
     }
@@ -686,6 +698,12 @@ impl Fleet {
     }
 }
 
+/// Whether a clock drifts by more than a kernel ever corrects, also by the readings that are kindest to it.
+fn is_broken(drift_ppb: i64, bound_ns: u64, span_ns: u64) -> bool {
+    let doubt_ppb = u128::from(bound_ns) * 1_000_000_000 / u128::from(span_ns.max(1));
+    u128::from(drift_ppb.unsigned_abs()) > DRIFT_MAX_PPB + doubt_ppb
+}
+
 /// One clock against another, both read against ours within `apart_ns`.
 fn against(first: &ClockRecord, other: &ClockRecord, apart_ns: u64) -> ClockRecord {
     ClockRecord {
@@ -740,6 +758,16 @@ mod tests {
         let clock = against(&reading(-500, 20), &reading(1_500, 30), 1_000_001);
         assert_eq!((clock.offset_ns, clock.bound_ns), (2_000, 20 + 30 + 101));
         assert_eq!(clock.drift_ppb, None);
+    }
+
+    #[test]
+    fn a_clock_is_broken_beyond_what_its_readings_are_known_to() {
+        // 600 and 400 parts in a million over 10 s, known to 100 us in all: 10 parts.
+        assert!(is_broken(-600_000, 100_000, 10_000_000_000));
+        assert!(!is_broken(400_000, 100_000, 10_000_000_000));
+        // Over 10 ms nothing is known of a drift.
+        assert!(!is_broken(5_000_000, 100_000, 10_000_000));
+        assert!(is_broken(i64::MIN, 0, 0));
     }
 
     #[test]
