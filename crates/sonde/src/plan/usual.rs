@@ -34,7 +34,7 @@ fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
     stream.budget = Some(Span::secs(1));
     if effort != Effort::Thorough {
         // Beside the networks, which are what is asked for: no interval.
-        stream.launches = Some(2);
+        stream.launches = Some(1);
     }
     let probes = match effort {
         Effort::Quick => vec![latency],
@@ -88,7 +88,7 @@ impl Plan {
         }
         if effort == Effort::Usual {
             // No window, no recovery: what datagrams reach differs little from launch to launch, and needs no interval.
-            udp.launches = Some(2);
+            udp.launches = Some(1);
         }
         let floors = testbed.kind == Kind::Lab;
         let mut probes = vec![startup, latency, message, tcp];
