@@ -35,8 +35,8 @@ pub struct Allowance {
 /// The bounds, as the command line says them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AllowanceOptions {
-    /// Send no more than this from a host, in bits of user data per second, as 100Mbit. What a library sends cannot be bounded and is
-    /// left out.
+    /// Send no more than this from a host, in bits of user data per second, as 100Mbit. What libraries and file services send
+    /// cannot be bounded and is left out.
     #[arg(long, value_name = "RATE", value_parser = BitRate::of_option)]
     max_rate: Option<BitRate>,
     /// Begin no repetition that would end after this time of measuring, as 10min or bare seconds.
