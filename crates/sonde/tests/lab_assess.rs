@@ -1,12 +1,10 @@
 //! `sonde assess`, `probe` and `report` as a user meets them: what is printed, kept, resumed and refused.
 //!
-//! Model:   plans are small, so that a run takes seconds; what is checked is what holds of any run. Moments and victims of
-//!          kills come from a seeded generator (`SONDE_SEED`); `SONDE_KILLS` says how many, each kind of victim in its turn.
+//! Model:   plans are small, so that a run takes seconds; what is checked is what holds of any run.
 
 use crate::lab;
 use crate::lab::{
-    Case, Outcome, Process, Stage, attached, attachments, cases, crossed, eventually, has, is_long,
-    marked, skip, spread,
+    Case, Outcome, Stage, attached, attachments, crossed, eventually, has, skip, spread,
 };
 use serde_json::Value;
 use sonde_sys::process::kill;
@@ -15,7 +13,6 @@ use std::path::Path;
 use std::time::Duration;
 
 const SIGINT: i32 = 2;
-const SIGKILL: i32 = 9;
 const UNMET: i32 = 1;
 const FAILED: i32 = 2;
 const USAGE: i32 = 64;
@@ -289,130 +286,12 @@ fn an_interrupted_run_is_printed_and_resumed() {
     }
 }
 
-/// A part of a live run.
-#[derive(Clone, Copy, Debug)]
-enum Victim {
-    Command,
-    Switch,
-    Agent,
-    Host,
-}
-
-const VICTIMS: [Victim; 4] = [Victim::Command, Victim::Switch, Victim::Agent, Victim::Host];
-
-impl Victim {
-    fn is(self, process: &Process) -> bool {
-        let line = &process.line;
-        match self {
-            Self::Command => line.contains(" assess "),
-            Self::Switch => line.contains(" --sonde-lab-switch"),
-            Self::Agent => line.contains("/sonde agent") || line.contains("--sonde-worker"),
-            Self::Host => line.contains(" --sonde-lab-host"),
-        }
-    }
-}
-
-/// SplitMix64, Steele et al. 2014.
-fn draw(state: &mut u64, bound: u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut x = *state;
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (x ^ (x >> 31)) % bound
-}
-
-fn number(variable: &str, default: u64) -> u64 {
-    let given = std::env::var(variable)
-        .ok()
-        .and_then(|text| text.parse().ok());
-    let number = given.unwrap_or(default);
-    println!("{variable}={number}");
-    number
-}
-
-/// The store opens and holds whole launches only; how many.
-fn launches_kept(stage: &Stage, story: &str) -> u64 {
-    let export = json(&report(stage, &["export", "--json"]).out);
-    let all = results(&export);
-    for result in &all {
-        let series = result["series"].as_array().expect("series");
-        assert!(
-            result["failure"].is_string() == series.is_empty(),
-            "{story}: {result:#}"
-        );
-    }
-    all.iter()
-        .filter(|result| result["failure"].is_null())
-        .count() as u64
-}
-
 /// What the launches of an exported run gave, a cell each.
 fn results(export: &Value) -> Vec<&Value> {
     let launches = export["run"]["launches"].as_array();
     let launches = launches.unwrap_or_else(|| panic!("{export:#}"));
     let each = launches.iter().map(|launch| launch["results"].as_array());
     each.flat_map(|all| all.expect("results")).collect()
-}
-
-#[test]
-fn killed_at_any_moment_nothing_is_left_and_nothing_is_lost() {
-    let mut state = number("SONDE_SEED", 3);
-    let count = number("SONDE_KILLS", if is_long() { 16 } else { 4 });
-    let all = cases();
-    for turn in 0..count {
-        // Another case for the same victim at its next turn.
-        let case = turn as usize + turn as usize / VICTIMS.len();
-        let Some(case) = all.get(case % all.len().max(1)) else {
-            return;
-        };
-        let stage = Stage::new(*case);
-        let victim = VICTIMS[turn as usize % VICTIMS.len()];
-        let after = Duration::from_millis(draw(&mut state, 4_000));
-        let story = format!("{turn}: {victim:?} after {after:?}, {case:?}");
-        println!("{story}");
-        let mut running = assess(&stage, &plan(&stage, 2)).start();
-        let mark = running.mark.clone();
-        std::thread::sleep(after);
-        let there = |seen: &Vec<Process>| seen.iter().any(|process| victim.is(process));
-        let mut seen = marked(&mark);
-        while !there(&seen) && running.is_alive() {
-            seen = marked(&mark);
-        }
-        let found: Vec<_> = seen.iter().filter(|process| victim.is(process)).collect();
-        if let Some(victim) = found.get(draw(&mut state, 64) as usize % found.len().max(1)) {
-            drop(kill(victim.pid, SIGKILL));
-        }
-        let outcome = running.finish();
-        assert!(!outcome.err.contains("panicked"), "{story}: {outcome}");
-        let left = eventually(|| marked(&mark), Vec::is_empty);
-        assert!(left.is_empty(), "{story}: processes are left: {left:?}");
-        if !stage.folder.join("runs/sonde.db").exists() {
-            continue;
-        }
-        let listed = report(&stage, &["list"]).out;
-        if !listed.contains("Z-") {
-            continue;
-        }
-        let kept = launches_kept(&stage, &story);
-        if !listed.contains("complete") {
-            let mut resume = stage.sonde(&["assess", "--resume", "--out", &stage.path("runs")]);
-            if let Some(tun) = stage.tun() {
-                resume.command.arg("--tun").arg(tun);
-            }
-            resume.limit(180).expect(0);
-        }
-        let full = launches_kept(&stage, &story);
-        assert!(
-            full == 32 && kept <= full,
-            "{story}: {kept} launches were kept, {full} after the resumption"
-        );
-        let names: BTreeSet<String> = std::fs::read_dir(stage.folder.join("runs"))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| !name.ends_with(".html"))
-            .collect();
-        assert_eq!(names, BTreeSet::from(["sonde.db".to_owned()]), "{story}");
-    }
 }
 
 #[test]

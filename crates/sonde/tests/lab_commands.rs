@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// A command, what it measures here, and whether it goes on.
-const COMMANDS: [(&str, &str, bool); 11] = [
+pub const COMMANDS: [(&str, &str, bool); 11] = [
     ("assess", "--hosts 2 --network ethernet-10 --quick", true),
     (
         "probe latency",
@@ -63,22 +63,24 @@ const COMMANDS: [(&str, &str, bool); 11] = [
     ),
 ];
 
-/// What a store holds of its latest run: id, state, and each cell with the numbers of its launches.
-struct Kept {
-    id: String,
-    state: String,
-    all: Vec<(String, u64)>,
+/// What a store holds of its latest run: id, state, and each cell with the numbers of its launches that did not fail.
+#[derive(Debug, Default)]
+pub struct Kept {
+    pub id: String,
+    pub state: String,
+    pub all: Vec<(String, u64)>,
 }
 
 impl Kept {
-    fn of(stage: &Stage, out: &str) -> Option<Self> {
+    pub fn of(stage: &Stage, out: &str) -> Option<Self> {
         let export = stage.sonde(&["report", "export", "--json", "--out", out]);
         let export = export.output();
         let document: Value = serde_json::from_str(&export.out).ok()?;
         let run = &document["run"];
         let mut all = Vec::new();
         for launch in run["launches"].as_array()? {
-            for result in launch["results"].as_array()? {
+            let results = launch["results"].as_array()?.iter();
+            for result in results.filter(|result| result["failure"].is_null()) {
                 let cell = result["cell"].as_str()?.to_owned();
                 all.push((cell, result["index"].as_u64()?));
             }

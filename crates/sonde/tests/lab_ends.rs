@@ -4,12 +4,10 @@
 //!          each kill: no process with the lab's mark, none of its network namespaces, no new device or mount, no new file.
 
 use crate::lab::{
-    Case, Outcome, Process, Running, Stage, attachments, cases, eventually, is_long, marked,
-    network_namespaces, spread,
+    Case, Draws, Outcome, Process, Running, Stage, Traces, attachments, cases, eventually, is_long,
+    marked, network_namespaces, spread,
 };
 use sonde_sys::process::kill;
-use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
 const SIGKILL: i32 = 9;
@@ -43,45 +41,8 @@ impl Victim {
     }
 }
 
-/// What a machine has that a lab could leave.
-#[derive(Debug, PartialEq, Eq)]
-struct Traces {
-    devices: BTreeSet<String>,
-    mounts: BTreeSet<String>,
-    files: BTreeSet<PathBuf>,
-}
-
-fn traces(stage: &Stage) -> Traces {
-    let lines = |path: &str, part: fn(&str) -> &str| {
-        let text = std::fs::read_to_string(path).unwrap();
-        text.lines()
-            .map(|line| part(line).trim().to_owned())
-            .collect()
-    };
-    let names = |folder: &str| {
-        std::fs::read_dir(folder)
-            .into_iter()
-            .flatten()
-            .filter_map(Result::ok)
-            .map(|entry| entry.path())
-    };
-    let own = names("/tmp")
-        .chain(names("/run"))
-        .chain(names("/dev/shm"))
-        .filter(|path| path.to_string_lossy().contains("sonde"));
-    let devices = lines("/proc/net/dev", |line| {
-        line.split_once(':').map_or("", |(name, _)| name)
-    });
-    let mounts = lines("/proc/self/mountinfo", |line| line);
-    Traces {
-        devices,
-        mounts,
-        files: own.chain(names(stage.folder.to_str().unwrap())).collect(),
-    }
-}
-
 /// Fails unless everything of the lab with this mark has gone, soon.
-fn assert_gone(mark: &str, seen: &[Process], before: &Traces, stage: &Stage, story: &str) {
+fn assert_gone(mark: &str, seen: &[Process], before: &Traces, story: &str) {
     let left = eventually(|| marked(mark), Vec::is_empty);
     assert!(left.is_empty(), "{story}: processes are left: {left:?}");
     let own = std::fs::metadata("/proc/self/ns/net")
@@ -102,11 +63,7 @@ fn assert_gone(mark: &str, seen: &[Process], before: &Traces, stage: &Stage, sto
         |count| *count == 0,
     );
     assert_eq!(kept, 0, "{story}: network namespaces are left");
-    assert_eq!(
-        &eventually(|| traces(stage), |now| now == before),
-        before,
-        "{story}"
-    );
+    before.assert_nothing_new(story);
 }
 
 /// The command that was not killed itself ended by itself, said why, and did not break.
@@ -114,28 +71,6 @@ fn assert_told(outcome: &Outcome, story: &str) {
     assert_eq!(outcome.code, PASSING, "{story}: {outcome}");
     assert!(outcome.err.contains("sonde: "), "{story}: {outcome}");
     assert!(!outcome.err.contains("panicked"), "{story}: {outcome}");
-}
-
-/// SplitMix64, Steele et al. 2014.
-struct Draws(u64);
-
-impl Draws {
-    fn seeded(default: u64) -> Self {
-        let seed = std::env::var("SONDE_SEED")
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(default);
-        println!("SONDE_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (x ^ (x >> 31)) % bound
-    }
 }
 
 /// Kills a victim `after` the start: the first one there, or the first to come. What was there just before.
@@ -156,8 +91,8 @@ fn strike(running: &mut Running, victim: Victim, after: Duration, pick: u64) -> 
 fn strikes(draws: &mut Draws, case: Case, count: u64, within: Duration, program: &[&str]) {
     for number in 0..count {
         let stage = Stage::new(case);
-        let before = traces(&stage);
-        let victim = VICTIMS[draws.below(4) as usize];
+        let before = Traces::of_sonde(&stage.folder);
+        let victim = draws.one(&VICTIMS);
         let after = Duration::from_micros(draws.below(within.as_micros() as u64));
         let hosts = (2 + draws.below(3)).to_string();
         let story = format!("{number}: {victim:?} of {hosts} hosts after {after:?}, {case:?}");
@@ -182,7 +117,7 @@ fn strikes(draws: &mut Draws, case: Case, count: u64, within: Duration, program:
         } else {
             assert_told(&running.finish(), &story);
         }
-        assert_gone(&mark, &seen, &before, &stage, &story);
+        assert_gone(&mark, &seen, &before, &story);
     }
 }
 
@@ -225,7 +160,7 @@ fn killed_during_traffic() {
 fn an_orderly_end_leaves_nothing_either() {
     for case in cases() {
         let stage = Stage::new(case);
-        let before = traces(&stage);
+        let before = Traces::of_sonde(&stage.folder);
         let program = [
             "sh",
             "-c",
@@ -242,7 +177,7 @@ fn an_orderly_end_leaves_nothing_either() {
         // When the command has ended, the lab has: nothing is awaited here.
         let left = marked(&mark);
         assert!(left.is_empty(), "{left:?}");
-        assert_gone(&mark, &seen, &before, &stage, "an orderly end");
+        assert_gone(&mark, &seen, &before, "an orderly end");
     }
 }
 
@@ -267,7 +202,7 @@ fn init_of(mark: &str, host: &str) -> Process {
 fn a_host_that_is_gone_is_told_and_the_others_go_on() {
     for case in cases() {
         let stage = Stage::new(case);
-        let before = traces(&stage);
+        let before = Traces::of_sonde(&stage.folder);
         let script = "sonde lab exec h2 -- sleep 1000 & echo up
             wait $!; echo ran $?
             sonde lab exec h2 -- true; echo again $?
@@ -292,7 +227,7 @@ fn a_host_that_is_gone_is_told_and_the_others_go_on() {
             "sonde: h2 is gone: its init was killed by signal 9",
         ]);
         assert_eq!(outcome.code, PASSING, "{outcome}");
-        assert_gone(&mark, &seen, &before, &stage, "h2 killed");
+        assert_gone(&mark, &seen, &before, "h2 killed");
     }
 }
 
@@ -340,7 +275,7 @@ fn the_end_of_the_switch_is_told() {
 fn programs_that_hide_end_too() {
     for case in cases() {
         let stage = Stage::new(case);
-        let before = traces(&stage);
+        let before = Traces::of_sonde(&stage.folder);
         let script = "trap '' HUP INT TERM; setsid sh -c 'sleep 1000; sleep 1000' < /dev/null > /dev/null 2>&1 & echo up; exec sleep 1000";
         let mut running = stage.run(&["--hosts", "2"], &["sh", "-c", script]).start();
         running.wait_for("up\n");
@@ -348,6 +283,6 @@ fn programs_that_hide_end_too() {
         let seen = marked(&mark);
         kill(running.pid(), SIGKILL).unwrap();
         running.finish();
-        assert_gone(&mark, &seen, &before, &stage, "hidden programs");
+        assert_gone(&mark, &seen, &before, "hidden programs");
     }
 }

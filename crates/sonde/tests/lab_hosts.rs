@@ -253,6 +253,7 @@ for turn in TURNS; do
     before full-$turn assess -o "SetEnv=HOME=/nowhere"
     before nonsense-$turn assess -o "ForceCommand=sh DIR/nonsense.sh"
     before clock-$turn pattern -o "ForceCommand=sh DIR/clock.sh"
+    before drift-$turn pattern -o "ForceCommand=sh DIR/drift.sh"
 done
 sleep 1
 for host in h2 h4; do
@@ -267,6 +268,14 @@ const NONSENSE: &str = "printf '\\nsonde-host/1 have Linux x86_64 - - - -\\nsond
 const CLOCK: &str = r#"sh -c "$SSH_ORIGINAL_COMMAND" | perl -e '
 while (sysread(STDIN, my $bytes, 65536)) {
     $bytes =~ s/("monotonic_ns":)(\d)/$1 . (($2 + 4) % 10 || 9)/ge;
+    syswrite(STDOUT, $bytes);
+}'
+"#;
+
+/// An agent whose clock, by its answers, goes too fast by a twentieth.
+const DRIFT: &str = r#"sh -c "$SSH_ORIGINAL_COMMAND" | perl -e '
+while (sysread(STDIN, my $bytes, 65536)) {
+    $bytes =~ s/("monotonic_ns":)(\d+)/$begin ||= $2; $1 . int($2 + ($2 - $begin) \/ 20)/ge;
     syswrite(STDOUT, $bytes);
 }'
 "#;
@@ -286,22 +295,23 @@ fn whatever_befalls_a_host_is_named_in_time_and_keeps_the_rest() {
         ("plan.toml", PLAN),
         ("nonsense.sh", NONSENSE),
         ("clock.sh", CLOCK),
+        ("drift.sh", DRIFT),
     ] {
         std::fs::write(stage.path(name), text).unwrap();
     }
-    let turns = 3;
+    let turns = lab::number("SONDE_TURNS", 3);
     let all: Vec<String> = (1..=turns).map(|turn| turn.to_string()).collect();
     let script = stage.with_sshd(CHAOS).replace("TURNS", &all.join(" "));
     let options = ["--hosts", "4", "--network", "ethernet-1g", "--root"];
     let run = stage.run(&options, &["sh", "-c", &script]);
-    let outcome = run.limit(3_000).output();
+    let outcome = run.limit(1_000 * turns).output();
     assert_eq!(outcome.code, 0, "{outcome}");
     assert!(!outcome.out.contains("left on"), "{outcome}");
     let ended = outcome
         .out
         .lines()
         .filter(|line| line.contains(" ended with "));
-    assert_eq!(ended.clone().count(), 6 * turns, "{outcome}");
+    assert_eq!(ended.clone().count() as u64, 7 * turns, "{outcome}");
     for line in ended {
         println!("{line}");
         let words: Vec<&str> = line.split(' ').collect();
@@ -317,7 +327,17 @@ fn whatever_befalls_a_host_is_named_in_time_and_keeps_the_rest() {
         );
         // Who is lost before anything is measured is left out, and nothing is missing.
         let is_lost_before = name.starts_with("full") || name.starts_with("nonsense");
-        let codes: &[&str] = if is_lost_before { &["0", "1"] } else { &["1"] };
+        // A round begins right after its clocks are read: the drift is told, and figures are as they were.
+        let is_drift = name.starts_with("drift");
+        assert!(
+            !is_drift || err.contains("its clock drifts"),
+            "{line}\n{err}"
+        );
+        let codes: &[&str] = if is_lost_before || is_drift {
+            &["0", "1"]
+        } else {
+            &["1"]
+        };
         assert!(codes.contains(&code), "{line}\n{err}");
     }
 }

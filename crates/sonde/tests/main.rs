@@ -22,7 +22,7 @@ mod paired {
     mod lab_bounds;
     mod lab_broken;
     pub mod lab_check;
-    mod lab_commands;
+    pub mod lab_commands;
     pub mod lab_emulation;
     mod lab_ends;
     mod lab_files;
@@ -61,6 +61,7 @@ mod alone {
     mod lab_assess_times;
     mod lab_check_times;
     mod lab_emulation_times;
+    mod lab_kills;
     mod lab_libraries_times;
     mod lab_nets_times;
     mod lab_networks_times;

@@ -4,6 +4,10 @@
 //!          process of a call carries a mark in its environment, by which all of a lab's processes are found.
 //!          The command is the one that `SONDE_BIN` names, else the one built with the tests.
 
+mod traces;
+
+pub use traces::{Draws, Traces};
+
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
@@ -90,6 +94,16 @@ pub fn attachments() -> Vec<Case> {
 /// Whether everything is wanted that takes minutes: `make test-long`.
 pub fn is_long() -> bool {
     std::env::var_os("SONDE_TESTS").is_some_and(|tier| tier == "long")
+}
+
+/// What the environment variable says, or else this, printed so that a run can be repeated.
+pub fn number(variable: &str, default: u64) -> u64 {
+    let given = std::env::var(variable)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    let number = given.unwrap_or(default);
+    println!("{variable}={number}");
+    number
 }
 
 /// As [`crossed`]; in the long tier each attachment with each user.
@@ -611,6 +625,26 @@ pub fn marked(mark: &str) -> Vec<Process> {
         .collect();
     found.sort_by_key(|process| process.pid);
     found
+}
+
+/// Those with this mark, and those in one of these network namespaces, which are not this process's own: a server that ssh started
+/// has no mark.
+pub fn of_run(mark: &str, namespaces: &[u64]) -> Vec<Process> {
+    let own = process(std::process::id()).netns;
+    let mut found = marked(mark);
+    let others = processes().map(process).filter(|process| {
+        process.netns != own && process.netns != 0 && namespaces.contains(&process.netns)
+    });
+    let others = others.filter(|other| found.iter().all(|one| one.pid != other.pid));
+    let others: Vec<_> = others.collect();
+    found.extend(others);
+    found
+}
+
+/// As [`of_run`], of the namespaces that those with the mark are in.
+pub fn members(mark: &str) -> Vec<Process> {
+    let namespaces: Vec<u64> = marked(mark).iter().map(|process| process.netns).collect();
+    of_run(mark, &namespaces)
 }
 
 fn processes() -> impl Iterator<Item = u32> {
