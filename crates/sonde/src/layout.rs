@@ -637,7 +637,7 @@ pub mod tests {
             .iter()
             .filter(|block| block.mode() == Some(Mode::Stream));
         assert!(streams.clone().all(|block| block.cells.len() == 1));
-        assert!(streams.clone().any(|block| block.launches == 2));
+        assert!(streams.clone().any(|block| block.launches == 1));
     }
 
     #[test]
