@@ -214,15 +214,12 @@ impl Scene {
         if before.id.is_empty() || before.state == "complete" {
             return;
         }
-        let verbs = work.words.iter().take_while(|word| !word.starts_with('-'));
         let taken = match work.words[0].as_str() {
             "probe" | "lab" => 2,
             _ => 1,
         };
         let resume = Work {
-            words: verbs
-                .take(taken)
-                .cloned()
+            words: (work.words.iter().take(taken).cloned())
                 .chain(["--resume".into()])
                 .collect(),
             is_by_ssh: false,
