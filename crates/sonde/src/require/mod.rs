@@ -274,10 +274,14 @@ impl Requirement {
 
     /// Whether it is about a row. Of a matrix these are the pairs as they were first measured, and of a pattern its flows, not their sum.
     pub fn selects(&self, row: &ResultRow) -> bool {
+        !is_again(row) && self.is_about(row)
+    }
+
+    /// The same of rows of pairs that were measured again, too.
+    fn is_about(&self, row: &ResultRow) -> bool {
         row.quantity == self.quantity
             && row.step.is_none()
             && row.load == self.load
-            && !row.knobs.contains_key("stage")
             && row.knobs.get("flow").is_none_or(|flow| flow != "all")
             && self.probe.is_none_or(|probe| probe.name() == row.probe)
             && (self.mode).is_none_or(|mode| row.mode.as_deref() == Some(mode.name()))
@@ -366,6 +370,11 @@ impl Sources {
         }
         Ok(all)
     }
+}
+
+/// Whether a row is of a pair that was measured again, since it or another stood out.
+fn is_again(row: &ResultRow) -> bool {
+    row.knobs.contains_key("stage")
 }
 
 /// Whether a probe measures a quantity. What comes beside another is measured with it.
