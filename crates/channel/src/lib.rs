@@ -19,6 +19,7 @@ pub mod fuzz;
 mod inlet;
 mod lookout;
 mod mesh;
+mod others;
 mod outlet;
 mod packet;
 pub mod payload;

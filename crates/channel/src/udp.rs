@@ -4,15 +4,17 @@
 //!          number is one that came late. What was resent and never came late was lost: counted, never hidden. Datagrams
 //!          that begin with [`CONTROL`] steer a conversation and are no messages. `Wait::Poll` uses MSG_DONTWAIT.
 //! Units:   bytes of user data.
-//! Checked: `a_lost_ping_is_counted`, `a_late_answer_is_no_loss`, `sizes_are_exact`, `every_wait_ends`.
+//! Checked: `a_lost_ping_is_counted`, `a_late_answer_is_no_loss`, `sizes_are_exact`, `every_wait_ends`,
+//!          `strangers_are_counted_and_not_heard`.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::{RecvFlags, SendFlags, sockopt};
 
+use crate::others::Others;
 use crate::payload::HEADER_BYTES;
 use crate::settings::read_back;
 use crate::wait::{Spin, Woken, bound_recv, bound_send, readable};
@@ -60,6 +62,7 @@ pub struct Udp {
     pub(crate) options: Options,
     pub(crate) resend_after: Duration,
     losses: Losses,
+    others: Option<Others>,
 }
 
 fn errno(error: &std::io::Error) -> Errno {
@@ -102,6 +105,7 @@ impl Udp {
             options,
             resend_after: Duration::ZERO,
             losses: Losses::default(),
+            others: None,
         };
         channel.set_resend_after(RESEND_AFTER_UNKNOWN)?;
         Ok(channel)
@@ -211,6 +215,13 @@ impl Udp {
         }
     }
 
+    /// Datagrams that others than the peer have sent to its port since it was joined, those from `is_known` left out. Without a
+    /// connection they come to the channel itself, which passes them over; then this is 0.
+    pub fn strangers(&self, is_known: impl Fn(SocketAddr) -> bool) -> u64 {
+        let others = self.others.as_ref();
+        others.map_or(0, |others| others.count(is_known))
+    }
+
     /// From here on with anybody again; the port stays where it was bound to an address.
     ///
     /// # Errors
@@ -230,6 +241,11 @@ impl Udp {
         if self.options.method == Method::Gso {
             // A port takes one datagram at a time.
             sonde_sys::batch::set_joined(&self.socket, false)?;
+        }
+        if self.others.is_some() {
+            drop(self.others);
+            let alone = sockopt::set_socket_reuseport(&self.socket, false);
+            alone.map_err(failed("have the port alone"))?;
         }
         let local = self.socket.local_addr();
         let local = local.map_err(|error| failed("read the address")(errno(&error)))?;
@@ -485,7 +501,11 @@ impl UdpPort {
     /// # Errors
     /// There is no route.
     pub fn join(self, peer: SocketAddr) -> Result<Udp> {
-        Udp::joined(self.socket, peer, self.options)
+        let mut channel = Udp::joined(self.socket, peer, self.options)?;
+        if channel.options.knobs.connected {
+            channel.others = Others::beside(&channel.socket);
+        }
+        Ok(channel)
     }
 
     /// What the kernel made of the options.
@@ -628,6 +648,32 @@ mod tests {
             assert_eq!(port.local(), local);
             first = Udp::connect(local, options(Wait::Block, 2_000)).unwrap();
         }
+    }
+
+    #[test]
+    fn strangers_are_counted_and_not_heard() {
+        let (mut client, mut port) = pair(Wait::Block, 2_000);
+        let local = port.local();
+        let strangers = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
+        client.send(b"first").unwrap();
+        let (_, from) = next(&mut port);
+        let mut server = port.join(from).unwrap();
+        for number in 0..1_000 {
+            strangers[number % 2].send_to(b"three", local).unwrap();
+        }
+        client.send(b"peers").unwrap();
+        let mut message = [0; 5];
+        server.recv(&mut message).unwrap();
+        assert_eq!(&message, b"peers");
+        assert_eq!(server.recv_now(&mut message).unwrap(), Datagram::Silence);
+        let known = strangers[0].local_addr().unwrap();
+        let count = server.strangers(|from| from == known);
+        // The socket has room for some; whose the others were is not known.
+        assert!((500..1_000).contains(&count), "{count}");
+        let mut port = server.leave().unwrap();
+        strangers[0].send_to(b"again", local).unwrap();
+        assert_eq!(next(&mut port).1, known);
+        assert!(UdpSocket::bind(local).is_err());
     }
 
     #[test]

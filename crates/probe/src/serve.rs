@@ -484,11 +484,13 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
     let mut admission = Admission::new(serve, port.local());
     let mut served = Served::default();
     let mut cold = SizeServed::default();
-    let mut gone = None;
+    // Who was here, in order.
+    let mut gone: Vec<SocketAddr> = Vec::new();
     let mut watch = Watch::begin()?;
     loop {
         let announced = admission::expected(serve, served.sizes.len());
-        let hello = admission.hello_udp(&mut port, stop, (&announced, gone), &mut cold)?;
+        let last = gone.last().copied();
+        let hello = admission.hello_udp(&mut port, stop, (&announced, last), &mut cold)?;
         if serve.spec.probe() != Probe::Startup {
             // Here, so that the peer's first message does not wait for it.
             watch = Watch::begin()?;
@@ -509,6 +511,8 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
         while channel.recv_now(&mut [0; 1])? != Datagram::Silence {}
         channel.send(&accepted)?;
         let one = visited(&mut channel, serve, size, &mut served.evidence.dst.transfer);
+        admission.refused += channel.strangers(|from| gone.contains(&from));
+        served.refused = admission.refused;
         // In this order: the next visit comes from another socket as soon as its peer heard that this one has ended.
         port = channel.leave()?;
         port.send_to(&admission::datagram(&Reply::Ended {})?, hello.from)?;
@@ -518,7 +522,7 @@ fn udp(mut port: UdpPort, serve: &Serve, stop: BorrowedFd<'_>) -> Result<Served>
             return Ok(served);
         }
         watch = Watch::begin()?;
-        gone = Some(hello.from);
+        gone.push(hello.from);
         admission.since = Instant::now();
     }
 }

@@ -70,6 +70,7 @@ mod alone {
     mod lab_peers;
     mod lab_place_times;
     mod lab_programs_times;
+    mod lab_strangers;
     mod lab_streams;
     mod lab_traffic_times;
     mod lab_tune;

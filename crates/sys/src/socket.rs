@@ -216,6 +216,29 @@ pub fn set_pacing(socket: impl AsFd, bytes_per_s: u64) -> Result<()> {
     }
 }
 
+/// Datagrams that a socket has not taken since it was opened, for want of room or by its own filter (SO_MEMINFO,
+/// include/uapi/linux/sock_diag.h, SK_MEMINFO_DROPS).
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn dropped(socket: impl AsFd) -> Result<u64> {
+    const DROPS: usize = 8;
+    let mut memory = [0u32; DROPS + 1];
+    let mut length = size_of_val(&memory) as libc::socklen_t;
+    // SAFETY: a live local of the length given.
+    let status = unsafe {
+        libc::getsockopt(
+            socket.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            memory.as_mut_ptr().cast(),
+            &mut length,
+        )
+    };
+    checked(status).attempt(|| "read SO_MEMINFO".into())?;
+    Ok(memory[DROPS].into())
+}
+
 /// The bound of the window that a TCP socket offers, now.
 ///
 /// # Errors
