@@ -131,6 +131,21 @@ impl Scene {
         self.stage.path(&format!("runs-{}", self.number))
     }
 
+    /// What is kept when nothing runs; a store that is there can be read.
+    fn kept(&self, story: &str) -> Kept {
+        let out = self.out();
+        if let Some(kept) = Kept::of(&self.stage, &out) {
+            return kept;
+        }
+        let export = self
+            .stage
+            .sonde(&["report", "export", "--json", "--out", &out]);
+        let said = export.output();
+        let has_none = said.err.contains("there is no run in");
+        assert!(has_none, "the store cannot be read: {said}: {story}");
+        Kept::default()
+    }
+
     fn call(&self, work: &Work) -> Call {
         let mut words: Vec<&str> = work.words.iter().map(String::as_str).collect();
         let out = self.out();
@@ -196,7 +211,7 @@ impl Scene {
         let left = eventually(|| of_run(&mark, &namespaces), Vec::is_empty);
         assert!(left.is_empty(), "{left:#?} are left: {story}");
         traces.assert_nothing_new(&story);
-        let after = Kept::of(&self.stage, &self.out()).unwrap_or_default();
+        let after = self.kept(&story);
         let is_there = |one| after.all.contains(one);
         assert!(kept.all.iter().all(is_there), "results are lost: {story}");
         println!(
@@ -210,7 +225,7 @@ impl Scene {
 
     /// Completes what was struck; nothing is lost, and the folder holds the store alone.
     fn complete(&self, work: &Work) {
-        let before = Kept::of(&self.stage, &self.out()).unwrap_or_default();
+        let before = self.kept("");
         if before.id.is_empty() || before.state == "complete" {
             return;
         }
@@ -232,7 +247,7 @@ impl Scene {
         }
         let ended = call.limit(300).output();
         assert!([0, 1].contains(&ended.code), "{ended}");
-        let after = Kept::of(&self.stage, &self.out()).unwrap_or_default();
+        let after = self.kept(&ended.to_string());
         assert_eq!(after.state, "complete", "{ended}");
         assert!(before.all.iter().all(|one| after.all.contains(one)));
         let mut names = std::fs::read_dir(self.out())
