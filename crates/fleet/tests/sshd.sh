@@ -47,8 +47,12 @@ PrintMotd no
 EOF
     ;;
 serve)
-    # Where privileges are separated; /run is each host's own.
-    [ "$id" != 0 ] || mkdir -p /run/sshd
+    if [ "$id" = 0 ]; then
+        # Where privileges are separated; /run is each host's own.
+        mkdir -p /run/sshd
+        # A log-in runs what is in root's home: none of that is to wait, or to be killed in the middle.
+        mountpoint -q /root || mount -t tmpfs tmpfs /root
+    fi
     PATH=$PATH:/usr/sbin:/sbin
     exec "$(command -v sshd)" -D -e -f "$folder/sshd_config" "$@"
     ;;
