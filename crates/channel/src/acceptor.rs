@@ -169,9 +169,10 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Who was turned away since the last call, those who wait at this moment among them.
+    /// Who was turned away since the last call, those who wait at this moment among them, whether or not somebody watched.
     pub fn turned_away(&mut self) -> TurnedAway {
         self.end_watch();
+        self.meanwhile.take(&self.listener, &self.announced);
         std::mem::take(&mut self.meanwhile.away)
     }
 
@@ -201,27 +202,33 @@ impl AsFd for Acceptor {
     }
 }
 
+impl Meanwhile {
+    /// Takes those who wait at this moment.
+    fn take(&mut self, listener: &TcpListener, announced: &Announced) {
+        loop {
+            match listener.accept() {
+                Ok((stream, peer)) if announced.has(peer) && self.early.len() < EARLY_MAX => {
+                    self.early.push_back((stream, peer));
+                }
+                Ok((_, peer)) => self.away.one(peer, UNANNOUNCED),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(_) => {
+                    std::thread::sleep(PAUSE);
+                    return;
+                }
+            }
+        }
+    }
+}
+
 /// Takes all who come until it is over; then those who wait at that moment.
 fn watched(listener: &TcpListener, over: &OwnedFd, announced: &Announced) -> Meanwhile {
     let mut seen = Meanwhile::default();
     loop {
         let woken = readable(&[over.as_fd(), listener.as_fd()], LONG);
-        let is_over = !matches!(woken, Ok(Woken::Readable(1) | Woken::Silence));
-        loop {
-            match listener.accept() {
-                Ok((stream, peer)) if announced.has(peer) && seen.early.len() < EARLY_MAX => {
-                    seen.early.push_back((stream, peer));
-                }
-                Ok((_, peer)) => seen.away.one(peer, UNANNOUNCED),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    std::thread::sleep(PAUSE);
-                    break;
-                }
-            }
-        }
-        if is_over {
+        seen.take(listener, announced);
+        if !matches!(woken, Ok(Woken::Readable(1) | Woken::Silence)) {
             return seen;
         }
     }
