@@ -23,6 +23,7 @@ use sonde_measure::{CellRecord, Factors, KnobValues, Number, Quantity, Repetitio
 use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
 
 pub use text::compare_table;
+pub(crate) use text::named;
 
 /// What differs by chance at most.
 const SIGNIFICANCE: f64 = 0.05;
@@ -313,7 +314,7 @@ fn members(factors: &Factors, limits: &Limits) -> Members {
         .collect()
 }
 
-fn is_result(cell: &CellRecord) -> bool {
+pub(crate) fn is_result(cell: &CellRecord) -> bool {
     !cell.factors.knobs.contains_key("reference")
 }
 
@@ -334,7 +335,7 @@ fn check(limits: &Limits, runs: [&Run; 2]) -> Result<(), CompareError> {
 }
 
 /// A cell's factors without those that may differ, as text.
-fn key(factors: &Factors, limits: &Limits) -> String {
+pub(crate) fn key(factors: &Factors, limits: &Limits) -> String {
     let mut factors = factors.clone();
     factors
         .knobs
@@ -370,7 +371,7 @@ fn keyed<'r>(
 }
 
 /// The median of each launch of a cell.
-fn medians(run: &Run, cell: &CellRecord) -> Vec<u64> {
+pub(crate) fn medians(run: &Run, cell: &CellRecord) -> Vec<u64> {
     let (quantity, phase) = cell.factors.main();
     run.repetitions_of(&cell.id)
         .filter(Repetition::succeeded)
@@ -425,7 +426,7 @@ fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Lim
     }
 }
 
-fn middle(values: &[u64]) -> f64 {
+pub(crate) fn middle(values: &[u64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let half = sorted.len() / 2;
@@ -436,7 +437,7 @@ fn middle(values: &[u64]) -> f64 {
     }
 }
 
-fn higher_is_better(quantity: Quantity) -> bool {
+pub(crate) fn higher_is_better(quantity: Quantity) -> bool {
     matches!(
         quantity,
         Quantity::ThroughputBps | Quantity::RatePerS | Quantity::MopPerS

@@ -13,12 +13,14 @@ mod files;
 mod finding;
 mod fit;
 mod format;
+mod history;
 mod index;
 mod kernels;
 mod library;
 mod limit;
 mod lost;
 pub mod matrix;
+mod metrics;
 mod page;
 mod queueing;
 mod screen;
@@ -39,6 +41,9 @@ pub use compare::{
 pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};
+pub use history::{
+    Chronicle, Condition, Configuration, History, LevelChange, Past, PastRun, history_text,
+};
 pub use index::has_own_tables;
 pub use kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, PrintedMessages, PrintedTime, Times,
@@ -46,6 +51,7 @@ pub use kernels::{
 };
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use lost::{Lost, LostAt, LostPart, LostUnit};
+pub use metrics::open_metrics;
 pub use page::{PageError, has_page, html};
 pub use queueing::QueueingRow;
 pub use screen::{

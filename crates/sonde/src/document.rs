@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Judged, Run};
 use sonde_record::{DocumentFinding, Export, Judgement};
-use sonde_report::{Assessment, Comparison, Severity};
+use sonde_report::{Assessment, Comparison, History, Severity};
 
 /// A command, with what stands in its document alone.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -84,6 +84,9 @@ pub enum Command<'a> {
     /// `sonde report compare`.
     #[serde(rename = "report compare")]
     ReportCompare(&'a Comparison),
+    /// `sonde report history`.
+    #[serde(rename = "report history")]
+    ReportHistory(&'a History),
 }
 
 /// What the screen of a run says.

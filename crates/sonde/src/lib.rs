@@ -23,6 +23,7 @@ mod failure;
 mod flows;
 #[doc(hidden)]
 pub mod fuzz;
+mod history;
 mod kernel;
 mod lab;
 mod layout;

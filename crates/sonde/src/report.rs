@@ -7,6 +7,7 @@ use crate::cli::{OutputOptions, PageOptions};
 use crate::document::{self, Assessed, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
+use crate::history::HistoryOptions;
 use crate::measure::command_line;
 use crate::output::{self, Page, Print, say};
 use crate::shown::Form;
@@ -98,6 +99,11 @@ pub enum ReportTask {
         #[arg(long)]
         fail_on_regression: bool,
     },
+    /// Tell what the same configurations gave in one run after another, where that changed, and what changed with it.
+    #[command(
+        after_help = "Examples:\n  sonde report history\n  sonde report history --name nightly --all\n  sonde report history --name nightly --fail-on-regression --within 2\n  sonde report history --csv --to history.csv"
+    )]
+    History(HistoryOptions),
     /// Write the report of a run as one HTML file.
     #[command(after_help = "Example:\n  sonde report html --to /tmp/cluster.html")]
     Html {
@@ -112,11 +118,14 @@ pub enum ReportTask {
     },
     /// Export all measurements for other programs.
     #[command(
-        after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json --to run.json"
+        after_help = "Examples:\n  sonde report export --csv > rows.csv\n  sonde report export --json --to run.json\n  sonde report export --open-metrics --to /var/lib/node_exporter/sonde.prom"
     )]
     Export {
         #[command(flatten)]
         from: From,
+        /// The medians as OpenMetrics, for Prometheus and its like.
+        #[arg(long, conflicts_with_all = ["json", "csv"])]
+        open_metrics: bool,
         #[command(flatten)]
         output: OutputOptions,
     },
@@ -268,6 +277,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             }
             Ok(outcome(&comparison, fail_on_regression).code())
         }
+        ReportTask::History(options) => crate::history::run(options),
         ReportTask::Html { from, to, open } => {
             let run = from.load()?;
             let usual = || from.out.join(format!("{}.html", run.head.id));
@@ -279,7 +289,17 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             document::print_schema();
             Ok(0)
         }
-        ReportTask::Export { from, output } => export(&from, &output),
+        ReportTask::Export {
+            from,
+            open_metrics: true,
+            output,
+        } => {
+            output.take()?;
+            let text = sonde_report::open_metrics(&from.load()?);
+            say!("{}", text.trim_end());
+            Ok(0)
+        }
+        ReportTask::Export { from, output, .. } => export(&from, &output),
     }
 }
 
@@ -288,7 +308,7 @@ fn export(from: &From, output: &OutputOptions) -> Result<i32, Failure> {
     let print = output.form()?;
     if print == Print::Text {
         return Err(Failure::usage(
-            "an export has a form: write `--csv` for the rows, or `--json` for everything",
+            "an export has a form: write `--csv` for the rows, `--json` for everything, or `--open-metrics`",
         ));
     }
     let run = from.load()?;

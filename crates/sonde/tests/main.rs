@@ -61,6 +61,7 @@ mod alone {
     mod lab_assess_times;
     mod lab_check_times;
     mod lab_emulation_times;
+    mod lab_history;
     mod lab_hosts_times;
     mod lab_kills;
     mod lab_libraries_times;

@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 45] = [
+const PRINTING: [&str; 48] = [
     "--help",
     "--version",
     "assess help",
@@ -59,6 +59,9 @@ const PRINTING: [&str; 45] = [
     "report show --out STORE --csv",
     "report compare latest~2 latest~1 --ignore congestion --out STORE",
     "report compare latest~2 latest~1 --ignore congestion --out STORE --csv",
+    "report history --out STORE",
+    "report history --out STORE --csv",
+    "report export --open-metrics --out STORE",
     "report export --csv --out STORE",
     "report export --json --out STORE",
     "report schema",

@@ -35,7 +35,7 @@ fn cell(probe: &str, mode: Option<&str>, line: &Line, size_bytes: u64) -> String
 }
 
 /// A cell in words.
-pub(super) fn named(factors: &Factors) -> String {
+pub(crate) fn named(factors: &Factors) -> String {
     let line = factors.line();
     cell(
         &factors.probe,

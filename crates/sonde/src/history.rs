@@ -1,0 +1,174 @@
+//! `sonde report history`: what the same configurations gave in all runs of the store.
+//!
+//! Checked: `lab_history.rs`; `output.rs`.
+
+use crate::cli;
+use crate::cli::OutputOptions;
+use crate::document::{self, Command, Document};
+use crate::exit::Outcome;
+use crate::failure::Failure;
+use crate::measure::command_line;
+use crate::output::{self, Print, say};
+use clap::Args;
+use serde::Serialize;
+use sonde_measure::{Number, Quantity, RunState};
+use sonde_record::Store;
+use sonde_report::{Chronicle, History};
+use std::path::PathBuf;
+
+/// Of which runs, and what follows from it.
+#[derive(Debug, Args)]
+pub struct HistoryOptions {
+    /// The folder of the store.
+    #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
+    out: PathBuf,
+    /// So many runs, the newest.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    last: usize,
+    /// Those of this name.
+    #[arg(long, visible_alias = "tag", value_name = "NAME")]
+    name: Option<String>,
+    /// Changes below this share are none.
+    #[arg(long = "threshold", value_name = "SHARE", default_value = "2%", value_parser = cli::per_mille::<10_000>)]
+    threshold_per_mille: u64,
+    /// List the configurations that did not change, too.
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    all: bool,
+    /// Exit with 1 where a configuration became worse within the newest runs.
+    #[arg(long)]
+    fail_on_regression: bool,
+    /// How many runs those are.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        requires = "fail_on_regression"
+    )]
+    within: u64,
+    #[command(flatten)]
+    output: OutputOptions,
+}
+
+/// What a configuration gave in a run, for other programs.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    run: &'a str,
+    began_unix_ns: u64,
+    configuration: &'a str,
+    quantity: Quantity,
+    launches: u64,
+    p50: Number,
+    /// The number of its level, from 0.
+    level: usize,
+}
+
+const COLUMNS: [&str; 7] = [
+    "run",
+    "began_unix_ns",
+    "configuration",
+    "quantity",
+    "launches",
+    "p50",
+    "level",
+];
+
+/// Prints the history; the exit code.
+///
+/// # Errors
+/// The store cannot be read, or has no such run.
+pub fn run(options: HistoryOptions) -> Result<i32, Failure> {
+    let print = options.output.take()?;
+    let history = read(&options)?;
+    let outcome = outcome(&history, &options);
+    match print {
+        Print::Json => {
+            let command = Command::ReportHistory(&history);
+            document::print(&Document::new(
+                command,
+                &command_line(),
+                outcome.judgement(),
+            ))?;
+        }
+        Print::Csv => output::csv(&COLUMNS, &lines(&history))?,
+        Print::Text => {
+            let width = output::width();
+            say!(
+                "{}",
+                sonde_report::history_text(&history, options.all, width)
+            );
+        }
+    }
+    Ok(outcome.code())
+}
+
+/// The newest runs that have ended, one at a time in memory.
+fn read(options: &HistoryOptions) -> Result<History, Failure> {
+    let store = Store::read(&options.out).map_err(Failure::cannot)?;
+    let names = store.names().map_err(Failure::cannot)?;
+    let is_called = |id: &str| match &options.name {
+        None => true,
+        Some(name) => names.iter().any(|one| one.run == id && one.name == *name),
+    };
+    let heads = store.runs().map_err(Failure::cannot)?;
+    let wanted = |id: &str, state: RunState| state != RunState::Open && is_called(id);
+    let ids: Vec<String> = (heads.into_iter())
+        .filter(|head| wanted(&head.id, head.state))
+        .map(|head| head.id)
+        .collect();
+    if ids.is_empty() {
+        let of = options.name.as_ref();
+        let of = of.map_or(String::new(), |name| format!(" of the name {name}"));
+        return Err(Failure::cannot(format!(
+            "there is no run{of} that has ended in {}: `sonde report list` names what there is",
+            options.out.display()
+        )));
+    }
+    let mut chronicle = Chronicle::default();
+    for id in ids.iter().skip(ids.len().saturating_sub(options.last)) {
+        chronicle.add(&store.load(id).map_err(Failure::cannot)?);
+    }
+    Ok(chronicle.history(options.threshold_per_mille))
+}
+
+/// What became worse fails where that was asked for; too few runs leave it open.
+fn outcome(history: &History, options: &HistoryOptions) -> Outcome {
+    let is_judged = options.fail_on_regression;
+    let worse = history.worse_within(options.within);
+    let short = is_judged && history.is_short();
+    Outcome {
+        is_measured: !history.configurations.is_empty(),
+        is_judged,
+        failed: (worse.iter().filter(|_| is_judged))
+            .map(|one| format!("{} became worse", one.name))
+            .collect(),
+        inconclusive: short
+            .then(|| history.sentence.clone())
+            .into_iter()
+            .collect(),
+        ..Outcome::default()
+    }
+}
+
+fn lines(history: &History) -> Vec<Line<'_>> {
+    let of = |one: &'_ sonde_report::Configuration| {
+        let levels = one.changes.iter().map(|change| change.run);
+        levels.collect::<Vec<u64>>()
+    };
+    let configurations = history.configurations.iter();
+    let lines = configurations.flat_map(|one| {
+        let levels = of(one);
+        one.past.iter().filter_map(move |past| {
+            let run = history.runs.get(past.run as usize)?;
+            Some(Line {
+                run: &run.run,
+                began_unix_ns: run.began_unix_ns,
+                configuration: &one.name,
+                quantity: one.quantity,
+                launches: past.launches,
+                p50: past.p50,
+                level: levels.iter().filter(|begin| **begin <= past.run).count(),
+            })
+        })
+    });
+    lines.collect()
+}
