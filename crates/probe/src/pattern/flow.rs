@@ -135,7 +135,13 @@ pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Le
         ..Left::default()
     };
     let done = listener::enter(join, go, way)
-        .map_err(|error| error.to_string())
+        .map_err(|error| {
+            // Who was not let in before the start is as late as who began after it: the round is made again.
+            if matches!(error, crate::Error::Refused { .. }) {
+                left.late_ns = monotonic_ns().saturating_sub(go.start_ns);
+            }
+            error.to_string()
+        })
         .and_then(|mut line| {
             let held = hold(join, go, &line).and_then(|()| ready(&line));
             let worked = held.and_then(|()| {
