@@ -623,7 +623,9 @@ enum Came {
 fn next(channel: &mut Udp, buffer: &mut [u8], serve: &Serve, wanted_bytes: usize) -> Result<Came> {
     loop {
         let came = channel.recv_datagram(buffer)?;
-        if came == Datagram::Of(wanted_bytes) && buffer.first_chunk() != Some(CONTROL) {
+        // A shorter one steers nothing; what follows it in the buffer is of an earlier one.
+        let may_steer = wanted_bytes >= CONTROL.len() && buffer.first_chunk() == Some(CONTROL);
+        if came == Datagram::Of(wanted_bytes) && !may_steer {
             return Ok(Came::Message(wanted_bytes));
         }
         if let Some(end) = steered(channel, came, buffer, serve, wanted_bytes)? {
