@@ -30,6 +30,15 @@ pub use text::history_text;
 const FALSE_SHARE: f64 = 1e-3;
 /// What other programs take of a CPU is a condition that changed from this difference on.
 const OTHERS_APART: f64 = 0.1;
+/// What a host measures anew each time that it says what it is.
+const RESTLESS: [Setting; 5] = [
+    Setting::ClockSamples,
+    Setting::ClockTscRead,
+    Setting::ClockTscResolution,
+    Setting::CopyRate,
+    Setting::SocketsEstablished,
+];
+
 /// A run of a history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -334,9 +343,8 @@ impl Conditions {
                 text.into_iter()
                     .for_each(|text| state(what, &host.name, text));
             }
-            // What is measured anew each time is no setting.
             let settings = facts.settings.iter();
-            let settings = settings.filter(|(setting, _)| *setting != Setting::ClockSamples);
+            let settings = settings.filter(|(setting, _)| !RESTLESS.contains(setting));
             settings.for_each(|(setting, value)| {
                 state(&setting.to_string(), &host.name, value.to_string());
             });

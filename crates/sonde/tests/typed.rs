@@ -273,7 +273,11 @@ const RUNS: [Row; 14] = [
     ("report list --json", 0, "\"command\": \"report list\""),
     ("report list -n 1 --csv", 0, "run,name,began_unix_ns"),
     ("report list --name nosuch", 0, "no run of the name nosuch"),
-    ("report export", 64, "`--csv` for the rows, or `--json`"),
+    (
+        "report export",
+        64,
+        "`--csv` for the rows, `--json` for everything, or `--open-metrics`",
+    ),
     ("report export --csv --to rows.csv", 0, ""),
     ("report export --to rows.csv", 0, ""),
 ];
