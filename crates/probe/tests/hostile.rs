@@ -254,6 +254,30 @@ fn strangers_by_udp_change_nothing() {
     assert_eq!(served.refused, 2 * attacks.len() as u64);
 }
 
+/// A hello that is sent again stays in the buffer behind a short message, which begins as it does.
+#[test]
+fn a_short_message_behind_a_hello_is_a_message() {
+    let (_client, mut server) = agents::agents();
+    let spec = Spec {
+        sizes_bytes: vec![1],
+        timeout_ns: 4_000_000_000,
+        ..samples(Path::Udp, SAMPLES)
+    };
+    let peer = serve(&mut server.link, &spec, "right");
+    let socket = agents::announced("right");
+    socket.set_read_timeout(Some(SOON)).unwrap();
+    let mut answer = [0; 2_000];
+    for _ in 0..2 {
+        let hello = datagram(&hello("right", &spec));
+        socket.send_to(&hello, peer).unwrap();
+        let (size, _) = socket.recv_from(&mut answer).unwrap();
+        assert!(answer[..size].starts_with(CONTROL), "{size} bytes");
+    }
+    socket.send_to(&CONTROL[..1], peer).unwrap();
+    let (size, _) = socket.recv_from(&mut answer).unwrap();
+    assert_eq!(&answer[..size], &CONTROL[..1]);
+}
+
 /// Sends all kinds of datagrams and opens connections until it is told to stop.
 fn flood(
     peer: SocketAddr,
