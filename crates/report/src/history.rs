@@ -1,7 +1,7 @@
 //! What the same configurations gave in one run after another: levels, where they change, and what changed with them.
 //!
 //! Model:   a configuration is a cell with all its factors, and gives a run one value: the median of its launches' medians. The
-//!          configurations are those of the newest run. Levels of the values' logarithms are told apart by
+//!          configurations are those of the newest run. Levels of the values' logarithms are found by
 //!          [`sonde_stats::Sequences`], all configurations together. Within the newest level a trend is told where Mann and Kendall's
 //!          test has it once in a thousand by chance, over all configurations. Beside a change stands what was otherwise in the first
 //!          run after it than in the last before: the version, the hosts, what these say of themselves, and what other programs took

@@ -107,7 +107,11 @@ fn read(options: &HistoryOptions) -> Result<History, Failure> {
     let names = store.names().map_err(Failure::cannot)?;
     let is_called = |id: &str| match &options.name {
         None => true,
-        Some(name) => names.iter().any(|one| one.run == id && one.name == *name),
+        Some(name) => {
+            // A run that was named again has its last name, as in the list.
+            let last = names.iter().rev().find(|one| one.run == id);
+            last.is_some_and(|last| last.name == *name)
+        }
     };
     let heads = store.runs().map_err(Failure::cannot)?;
     let wanted = |id: &str, state: RunState| state != RunState::Open && is_called(id);
