@@ -49,6 +49,11 @@ pub(crate) fn window_bps(bytes: u64, rtt_ns: f64) -> Option<f64> {
     (rtt_ns > 0.0).then(|| bytes as f64 * 8e9 / rtt_ns)
 }
 
+/// User bytes of the largest TCP segment that an MTU allows, without the headers of IPv4 and of TCP with time stamps.
+pub(crate) fn full_segment_bytes(mtu_bytes: u64) -> u64 {
+    mtu_bytes.saturating_sub(52)
+}
+
 /// Bytes that are on the way at a rate.
 pub(crate) fn on_the_way_bytes(bps: f64, rtt_ns: f64) -> f64 {
     bps * rtt_ns / 8e9

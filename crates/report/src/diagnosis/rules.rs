@@ -16,7 +16,7 @@ use sonde_measure::{Setting, SettingValue};
 use super::window::{Origin, UNSCALED, receive, send, windows};
 use super::{Advice, Cause, End, Evidence};
 use crate::finding::{Because, Weight};
-use crate::limit::{BUSY, HELD, binds, cpu_bps, loss_bps, on_the_way_bytes};
+use crate::limit::{BUSY, HELD, binds, cpu_bps, full_segment_bytes, loss_bps, on_the_way_bytes};
 use crate::words::{Words, cause as words};
 
 /// A thread that uses so much of a CPU would gain by less work.
@@ -429,15 +429,26 @@ pub(crate) fn hog(evidence: &Evidence) -> Option<Because> {
     })
 }
 
-/// `slow-reader`: the window is closed most of the time, though no setting makes it small.
-pub(crate) fn slow_reader(evidence: &Evidence) -> Option<Because> {
+/// What a reader that is too slow shows: the window is closed most of the time, though no setting makes it small. A window of less
+/// than two segments is closed by each segment until the next acknowledgement, however fast the reader is.
+pub(crate) fn reads_slowly(evidence: &Evidence) -> Option<words::SlowReader> {
     let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
     evidence.reach_bps?;
-    let found = words::SlowReader {
+    let segment = evidence.network_mtu.map_or(0, full_segment_bytes);
+    let smallest = windows(evidence).first().map(|window| window.bytes);
+    if smallest.is_some_and(|bytes| bytes < 2 * segment) {
+        return None;
+    }
+    Some(words::SlowReader {
         network: evidence.network.clone(),
         host: evidence.dst.host.clone(),
         held,
-    };
+    })
+}
+
+/// `slow-reader`.
+pub(crate) fn slow_reader(evidence: &Evidence) -> Option<Because> {
+    let found = reads_slowly(evidence)?;
     Some(Because {
         cause: cause("slow-reader", Some(&evidence.dst), &found),
         weight: Weight::Otherwise,

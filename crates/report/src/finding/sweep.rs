@@ -11,6 +11,7 @@
 
 use super::{Finding, Severity};
 use crate::index::{Index, grouped};
+use crate::limit::full_segment_bytes;
 use crate::sweep::{SweepCurve, curves};
 use crate::words::{Words, sweep as words};
 
@@ -73,8 +74,7 @@ fn law(curve: &SweepCurve) -> Option<Finding> {
 fn full_segment(index: &Index<'_>, curve: &SweepCurve) -> u64 {
     let network = index.network(&curve.network);
     let mtu = network.filter(|_| !curve.knobs.contains_key("mtu"));
-    // Headers of IPv4 and TCP with time stamps.
-    mtu.map_or(0, |network| network.row.mtu_bytes.saturating_sub(52))
+    mtu.map_or(0, |network| full_segment_bytes(network.row.mtu_bytes))
 }
 
 fn start_stop(index: &Index<'_>, curve: &SweepCurve) -> Option<Finding> {

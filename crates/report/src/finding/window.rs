@@ -13,9 +13,10 @@ use sonde_measure::Line;
 
 use super::{Finding, Severity};
 use crate::diagnosis::Evidence;
+use crate::diagnosis::rules::reads_slowly;
 use crate::diagnosis::window::{receive, send, windows};
 use crate::index::Index;
-use crate::limit::{BUSY, HELD};
+use crate::limit::BUSY;
 use crate::words::window as words;
 
 /// A stream of TCP that could be faster, and is not for want of a CPU.
@@ -64,17 +65,11 @@ pub(super) fn sender(index: &Index<'_>, line: &Line) -> Option<Finding> {
 /// `slow-reader`.
 pub(super) fn reader(index: &Index<'_>, line: &Line) -> Option<Finding> {
     let evidence = slow_stream(index, line)?;
-    let held = evidence.rwnd_share.filter(|held| *held >= HELD)?;
     let is_known = !windows(&evidence).is_empty();
     if !is_known || receive(&evidence).is_some() || send(&evidence).is_some() {
         return None;
     }
-    evidence.reach_bps?;
-    let found = crate::words::cause::SlowReader {
-        network: line.network.clone(),
-        host: evidence.dst.host.clone(),
-        held,
-    };
+    let found = reads_slowly(&evidence)?;
     Some(Finding::said("slow-reader", Severity::Advice, &found).on(line))
 }
 

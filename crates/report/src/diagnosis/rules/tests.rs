@@ -211,6 +211,12 @@ fn healthy_pairs_have_no_cause() {
     assert_eq!(found.causes[0].rule, "receive-window");
     let change = found.causes[0].change.clone().unwrap();
     assert_eq!(change.sockets.get("window"), Some(&None));
+    // Nor where the window holds less than two segments, though the rate is far below what a round trip allows.
+    starved.rate_bps = Some(100e6);
+    assert_eq!(of(&starved).causes[0].rule, "slow-reader");
+    starved.window_asked = Some(2_048);
+    starved.rate_bps = Some(40e6);
+    assert_eq!(of(&starved).causes, []);
     let mut unknown = wan();
     (unknown.reach_bps, unknown.rate_bps) = (None, Some(20e6));
     assert_eq!(of(&unknown).causes, []);
