@@ -1,8 +1,10 @@
-//! Ranks that are processes: they join, one is killed, one never comes, one does not belong.
+//! Ranks that are processes: they join, one is killed, one never comes, one does not belong, ten thousand others come meanwhile.
 //!
 //! Each process is this test program again, as the one test [`a_rank`], which does nothing without its environment.
 
-use std::io::Read;
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -60,6 +62,15 @@ fn act(what: &str, messenger: &mut dyn Messenger) -> String {
         let said = converse(messenger);
         messenger.finish().unwrap();
         return said;
+    }
+    if what == "counted" {
+        converse(messenger);
+        let refused = messenger.strangers();
+        messenger.finish().unwrap();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let most = most.unwrap().trim().trim_end_matches(" kB");
+        return format!("{refused} {most}");
     }
     // The last rank waits to be killed; the others wait for one another, or for it, or for anybody.
     println!("joined");
@@ -129,6 +140,9 @@ fn converse(messenger: &mut dyn Messenger) -> String {
 /// A job of processes.
 struct Job {
     meeting: String,
+    transport: Transport,
+    /// How ranks wait, for how long in milliseconds, and what they do.
+    told: [String; 3],
     ranks: Vec<(usize, Child)>,
 }
 
@@ -139,26 +153,34 @@ impl Job {
         timeout: Duration,
         what: &str,
     ) -> Self {
-        let meeting = match transport {
-            Transport::Tcp => crate::port().to_string(),
-            _ => format!("{}.{what}.{wait}.{}", std::process::id(), transport.name()),
+        let mut job = Self {
+            meeting: match transport {
+                Transport::Tcp => crate::port().to_string(),
+                _ => format!("{}.{what}.{wait}.{}", std::process::id(), transport.name()),
+            },
+            transport,
+            told: [wait.into(), timeout.as_millis().to_string(), what.into()],
+            ranks: Vec::new(),
         };
-        let timeout = timeout.as_millis();
-        let start = |(rank, token)| {
-            let transport = transport.name();
-            let told =
-                format!("{rank} {RANKS} {transport} {wait} {meeting} {token} {timeout} {what}");
-            let mut command = Command::new(std::env::current_exe().unwrap());
-            command
-                .args(["--exact", "join::a_rank", "--nocapture"])
-                .env("SONDE_TEST_RANK", told)
-                .stdin(Stdio::null())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::inherit());
-            (rank, command.spawn().unwrap())
-        };
-        let ranks = ranks.into_iter().map(start).collect();
-        Self { meeting, ranks }
+        for (rank, token) in ranks {
+            job.come(rank, token);
+        }
+        job
+    }
+
+    /// One rank more.
+    fn come(&mut self, rank: usize, token: &str) {
+        let [wait, timeout, what] = &self.told;
+        let (transport, meeting) = (self.transport.name(), &self.meeting);
+        let told = format!("{rank} {RANKS} {transport} {wait} {meeting} {token} {timeout} {what}");
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "join::a_rank", "--nocapture"])
+            .env("SONDE_TEST_RANK", told)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        self.ranks.push((rank, command.spawn().unwrap()));
     }
 
     /// What each rank said at its end.
@@ -330,5 +352,61 @@ fn who_has_another_token_is_sent_away() {
                 "{transport:?}: {said}"
             );
         }
+    }
+}
+
+/// They say nothing, a request of the web, half of a hello, or the hello of another run; one in five says it a byte at a time.
+#[test]
+fn ten_thousand_others_at_a_meeting_are_counted_and_change_nothing() {
+    const COUNT: usize = 10_000;
+    let mut job = Job::start(
+        (Transport::Tcp, "block"),
+        all("t").take(3),
+        TIMEOUT,
+        "counted",
+    );
+    let hello = "sonde native 1\ntcp\n4\nstolen\n3\n127.0.0.1:9";
+    let mut record = u32::try_from(hello.len()).unwrap().to_le_bytes().to_vec();
+    record.extend(hello.as_bytes());
+    let words: [&[u8]; 5] = [b"", b"GET / HTTP/1.1\r\n\r\n", &record[..20], &record, b""];
+    let begin = Instant::now();
+    let (mut here, mut answered) = (VecDeque::new(), 0);
+    let mut leave = |mut stranger: TcpStream| {
+        stranger.set_nonblocking(true).unwrap();
+        answered += usize::from(matches!(stranger.read(&mut [0; 8]), Ok(1..)));
+    };
+    let mut came = 0;
+    while came < COUNT {
+        let mut stranger = match TcpStream::connect(&job.meeting) {
+            Ok(stranger) => stranger,
+            // The meeting is not open yet.
+            Err(error) => {
+                assert!(came == 0 && begin.elapsed() < TIMEOUT, "{came}: {error}");
+                continue;
+            }
+        };
+        drop(stranger.write_all(words[came % words.len()]));
+        came += 1;
+        here.push_back(stranger);
+        let slow = here.len().saturating_sub(20);
+        for stranger in here.iter_mut().skip(slow).step_by(5) {
+            drop(stranger.write(&record[..1]));
+        }
+        if here.len() > 200 {
+            leave(here.pop_front().unwrap());
+        }
+    }
+    job.come(3, "t");
+    let said = job.said();
+    here.into_iter().for_each(leave);
+    let of_rank_0: Vec<usize> = said[0]
+        .split(' ')
+        .map(|word| word.parse().unwrap_or_else(|_| panic!("{said:?}")))
+        .collect();
+    println!("{came} came to rank 0: counted, KiB: {of_rank_0:?}");
+    assert_eq!((of_rank_0[0], answered), (COUNT, 0));
+    assert!(of_rank_0[1] < 16 << 10, "{of_rank_0:?}");
+    for said in &said[1..] {
+        assert!(said.starts_with("0 "), "{said}");
     }
 }

@@ -38,6 +38,8 @@ const UNKNOWN: Bounds = Bounds {
 };
 /// Those that are taken before the others are heard again: each is heard some times, however many come.
 const AT_ONCE: usize = 32;
+/// Those that may wait as a port is closed; the kernel's own bound, net.core.somaxconn, is as much.
+const WAITING_MAX: usize = 4_096;
 /// Rank 0 decides who has never come; the others give it so much longer to say so.
 const DECISION_WITHIN: Duration = Duration::from_secs(3);
 /// Between two attempts to reach rank 0.
@@ -251,6 +253,11 @@ impl Joining<'_> {
                 .filter(|rank| wanted(*rank) && arrivals[*rank].is_none())
                 .collect();
             let Some(first) = absent.first() else {
+                // Those who wait at this moment are closed with the port.
+                let waiting = std::iter::from_fn(|| F::accept(listener).ok());
+                for (stream, from) in waiting.take(WAITING_MAX) {
+                    unknown.come(stream, from, LENGTH_BYTES);
+                }
                 let strangers = self.strangers.get() + unknown.close().count;
                 self.strangers.set(strangers);
                 return Ok(arrivals);
