@@ -10,8 +10,8 @@ use crate::layout::{Block, TestNetwork};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
 use sonde_measure::{
-    CellRecord, CellResult, Evidence, Factors, Fixed, LaunchRecord, Layer, Measurement, Phase,
-    Quantity,
+    CellRecord, CellResult, Evidence, Factors, Fixed, Interference, LaunchRecord, Layer,
+    Measurement, Phase, Quantity,
 };
 use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
@@ -191,9 +191,19 @@ impl Cells<'_> {
                 failure,
                 series,
             };
+            // Of its hosts only who came to them without being asked: the rest is of each flow.
+            let met = |(host, seen): (&usize, &Interference)| {
+                let is_there = flows.iter().any(|flow| [flow.src, flow.dst].contains(host));
+                (is_there && seen.strangers > 0).then(|| Interference {
+                    host: self.net.hosts[*host].clone(),
+                    strangers: seen.strangers,
+                    ..Interference::default()
+                })
+            };
             made.push(LaunchRecord {
                 results: vec![result],
                 evidence,
+                interference: outcome.interference.iter().filter_map(met).collect(),
                 ..start(launched)
             });
         }
