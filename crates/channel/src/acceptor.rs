@@ -148,6 +148,17 @@ impl Acceptor {
         tcp.transpose()
     }
 
+    /// The announced peers that wait at this moment, each with its connection or what failed of it.
+    pub fn waiting(&mut self) -> Vec<(SocketAddr, Result<Tcp>)> {
+        self.end_watch();
+        self.meanwhile.take(&self.listener, &self.announced);
+        let early = std::mem::take(&mut self.meanwhile.early).into_iter();
+        let options = &self.options;
+        let peers =
+            early.map(|(stream, peer)| (peer, Tcp::bounded(stream.into(), peer, options.clone())));
+        peers.collect()
+    }
+
     /// Closes to others by a thread until the next [`accept`](Self::accept).
     ///
     /// # Errors

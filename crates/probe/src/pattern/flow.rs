@@ -136,10 +136,7 @@ pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Le
     };
     let done = listener::enter(join, go, way)
         .map_err(|error| {
-            // Who was not let in before the start is as late as who began after it: the round is made again.
-            if matches!(error, crate::Error::Refused { .. }) {
-                left.late_ns = monotonic_ns().saturating_sub(go.start_ns);
-            }
+            left.is_missing = matches!(error, crate::Error::Refused { .. });
             error.to_string()
         })
         .and_then(|mut line| {

@@ -3,8 +3,9 @@
 //! Model:   a peer comes from the address of a host of the pattern; whoever else connects is closed unread. It says 32 bytes of token,
 //!          the number of its flow and, for datagrams, the port that they come from; it is answered by one byte and a port. Who says
 //!          something else, says nothing for long, or comes for a flow that is not expected or is here already, is turned away and
-//!          counted. Peers are read as they speak: a slow one holds up nobody.
-//! Checked: `strangers_are_turned_away`; `tests/pattern.rs`.
+//!          counted. One thread takes and reads all who come, in rounds and between them: a slow one holds up nobody, and a host that
+//!          has heard of the next round before this one did is kept for it.
+//! Checked: `strangers_are_turned_away`; `tests/pattern.rs`; `lab_strangers.rs`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,10 +17,14 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sonde_channel::{Acceptor, Announced, Arrivals, Bounds, Said as Heard, Tcp};
+use sonde_channel::{Acceptor, Announced, Arrivals, Bounds, Said as Heard, Tcp, Woken, readable};
 use sonde_sys::clock::monotonic_ns;
+use sonde_sys::thread;
 
 use super::{Due, Go, Join, Kind, OutgoingFlow};
 use crate::{Error, Result};
@@ -36,8 +41,10 @@ const BOUNDS: Bounds = Bounds {
     bytes: HELLO_BYTES,
     within: SPEAK_WITHIN,
 };
-/// Between two looks at peers that have not spoken.
-const LOOK: Duration = Duration::from_millis(1);
+/// Between two looks of the thread, where nobody comes.
+const LONG: Duration = Duration::from_secs(3_600);
+/// Those who wait are taken so many at a time, then heard.
+const AT_ONCE: usize = 256;
 
 /// A socket of a flow, to be read and written with deadlines, and its counters.
 pub(super) struct Line {
@@ -50,6 +57,9 @@ impl Line {
     fn new(tcp: Tcp) -> Result<Self> {
         let fd = tcp.as_fd().try_clone_to_owned();
         let stream = TcpStream::from(fd.map_err(control("keep a connection"))?);
+        stream
+            .set_nonblocking(true)
+            .map_err(control("wait for a peer"))?;
         Ok(Self {
             stream,
             datagrams: None,
@@ -81,14 +91,39 @@ impl AsFd for Line {
     }
 }
 
+/// A peer that has shown who it is: its flow, the port of its datagrams, its connection.
+type Peer = (u64, u16, Line);
+
+/// Who has come to the data port.
+#[derive(Default)]
+struct Hall {
+    /// Peers with the token that no round has let in yet.
+    peers: Vec<Peer>,
+    /// All others so far, those who have not said all among them.
+    others: u64,
+}
+
+/// What the thread and the rounds share.
+#[derive(Default)]
+struct Shared {
+    hall: Mutex<Hall>,
+    come: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Hall> {
+        self.hall.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The data port.
 pub(super) struct Listener {
-    acceptor: Acceptor,
+    local: SocketAddr,
+    shared: Arc<Shared>,
+    /// The thread, and what ends it as it is closed.
+    porter: Option<(JoinHandle<()>, UnixStream)>,
+    /// Peers with the token that came for no flow of their round.
     refused: u64,
-    /// Peers of a later round, which its request lets in.
-    early: Vec<(u64, u16, Line)>,
-    unauthenticated: Arrivals<Line>,
-    token: Vec<u8>,
 }
 
 impl Listener {
@@ -99,99 +134,79 @@ impl Listener {
             addresses: Some(hosts.collect()),
             ports: None,
         });
-        Ok(Self {
+        let (own, theirs) = UnixStream::pair().map_err(control("watch the data port"))?;
+        let shared = Arc::<Shared>::default();
+        let local = acceptor.local();
+        let mut porter = Porter {
             acceptor,
-            refused: 0,
-            early: Vec::new(),
-            unauthenticated: Arrivals::new(BOUNDS),
+            arrivals: Arrivals::new(BOUNDS),
             token: join.token.as_bytes().to_vec(),
+            at_the_port: 0,
+            shared: Arc::clone(&shared),
+        };
+        let thread = thread::start("the watch over the data port", move || {
+            porter.serve(&theirs);
+        })?;
+        Ok(Self {
+            local,
+            shared,
+            porter: Some((thread, own)),
+            refused: 0,
         })
     }
 
     pub(super) fn local(&self) -> SocketAddr {
-        self.acceptor.local()
+        self.local
     }
 
-    /// Who was turned away so far.
-    pub(super) fn refused(&mut self) -> u64 {
-        let at_the_port = self.acceptor.turned_away().count;
-        self.refused = self.refused.saturating_add(at_the_port);
-        self.refused
-            .saturating_add(self.unauthenticated.away().count)
+    /// Who else came so far.
+    pub(super) fn refused(&self) -> u64 {
+        self.refused.saturating_add(self.shared.lock().others)
     }
 
-    /// Nobody is awaited until the next round: whoever comes is counted meanwhile.
-    pub(super) fn watch(&mut self) -> Result<()> {
-        Ok(self.acceptor.watch()?)
+    /// Nobody is awaited any more: who else came, those who wait at this moment among them.
+    pub(super) fn close(mut self) -> u64 {
+        self.end();
+        self.refused()
+    }
+
+    fn end(&mut self) {
+        if let Some((thread, own)) = self.porter.take() {
+            drop(own);
+            // A thread that panicked has counted nobody since.
+            drop(thread.join());
+        }
     }
 
     /// Lets in the flows that are expected, until all are here or the start has come.
-    pub(super) fn admit(
-        &mut self,
-        join: &Join,
-        go: &Go,
-        mut take: impl FnMut(Due, Line),
-    ) -> Result<()> {
+    pub(super) fn admit(&mut self, join: &Join, go: &Go, mut take: impl FnMut(Due, Line)) {
         let mut expected: BTreeMap<u64, Due> =
             go.coming.iter().map(|due| (due.flow, *due)).collect();
         let timeout = join.options().timeout;
         let begin = Instant::now();
         let newest = go.coming.iter().map(|due| due.flow).max();
-        for peer in std::mem::take(&mut self.early) {
-            if expected.contains_key(&peer.0) {
-                self.welcome(&mut expected, peer, &mut take);
-            } else if Some(peer.0) > newest {
-                self.early.push(peer);
-            }
-            // Else it came too late for its round, and its host has told that.
-        }
-        while !expected.is_empty() {
-            let left_ns = go.start_ns.saturating_sub(monotonic_ns());
-            let left = Duration::from_nanos(left_ns).min(timeout.saturating_sub(begin.elapsed()));
-            if left.is_zero() {
-                return Ok(());
-            }
-            let pause = self.unauthenticated.left().map_or(left, |_| LOOK);
-            match self.acceptor.accept(None, pause.min(left)) {
-                Ok(Some(tcp)) => self.let_speak(tcp)?,
-                Ok(None) => {}
-                Err(sonde_channel::Error::Timeout { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-            for peer in self.spoken() {
+        loop {
+            let mut hall = self.shared.lock();
+            let (later, come): (Vec<Peer>, Vec<Peer>) = std::mem::take(&mut hall.peers)
+                .into_iter()
+                .partition(|peer| Some(peer.0) > newest);
+            hall.peers = later;
+            drop(hall);
+            for peer in come {
+                // Who came too late for an earlier round is none of this one, and its host has told that.
                 if go.coming.iter().any(|due| due.flow == peer.0) {
                     self.welcome(&mut expected, peer, &mut take);
-                } else {
-                    // Its host may have heard of the next round before this one did.
-                    self.early.push(peer);
                 }
             }
+            let left_ns = go.start_ns.saturating_sub(monotonic_ns());
+            let left = Duration::from_nanos(left_ns).min(timeout.saturating_sub(begin.elapsed()));
+            if expected.is_empty() || left.is_zero() {
+                return;
+            }
+            let nobody = |hall: &mut Hall| hall.peers.iter().all(|peer| Some(peer.0) > newest);
+            let hall = self.shared.lock();
+            drop(self.shared.come.wait_timeout_while(hall, left, nobody));
         }
-        Ok(())
-    }
-
-    fn let_speak(&mut self, tcp: Tcp) -> Result<()> {
-        let line = Line::new(tcp)?;
-        line.stream
-            .set_nonblocking(true)
-            .map_err(control("wait for a peer"))?;
-        let from = line.tcp.peer();
-        self.unauthenticated.come(line, from, HELLO_BYTES);
-        Ok(())
-    }
-
-    /// The peers with the token that have said all: flow, port of datagrams, socket.
-    fn spoken(&mut self) -> Vec<(u64, u16, Line)> {
-        let token = &self.token;
-        let spoken = self
-            .unauthenticated
-            .hear(|_, bytes| match said(bytes, token) {
-                Said::Stranger => Heard::Unknown("wrong token".into()),
-                Said::Part => Heard::Wants(HELLO_BYTES.saturating_sub(bytes.len())),
-                Said::Hello { flow, port } => Heard::Peer((flow, port)),
-            });
-        let flat = |(line, (flow, port))| (flow, port, line);
-        spoken.into_iter().map(flat).collect()
     }
 
     fn refuse(&mut self) {
@@ -201,7 +216,7 @@ impl Listener {
     fn welcome(
         &mut self,
         expected: &mut BTreeMap<u64, Due>,
-        (flow, port, mut line): (u64, u16, Line),
+        (flow, port, mut line): Peer,
         take: &mut impl FnMut(Due, Line),
     ) {
         let Some(due) = expected.remove(&flow) else {
@@ -216,6 +231,79 @@ impl Listener {
             Ok(()) => take(due, line),
             Err(_) => self.refuse(),
         }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Takes and reads all who come.
+struct Porter {
+    acceptor: Acceptor,
+    arrivals: Arrivals<Line>,
+    token: Vec<u8>,
+    /// Those that were turned away unread.
+    at_the_port: u64,
+    shared: Arc<Shared>,
+}
+
+impl Porter {
+    /// Until it is over; then those who wait at that moment.
+    fn serve(&mut self, over: &UnixStream) {
+        loop {
+            let mut descriptors = vec![over.as_fd(), self.acceptor.as_fd()];
+            descriptors.extend(self.arrivals.descriptors());
+            let woken = readable(&descriptors, self.arrivals.left().unwrap_or(LONG));
+            self.look();
+            if !matches!(woken, Ok(Woken::Readable(1..) | Woken::Silence)) {
+                return;
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        let come = self.acceptor.waiting();
+        self.at_the_port = self
+            .at_the_port
+            .saturating_add(self.acceptor.turned_away().count);
+        let mut come = come.into_iter().peekable();
+        loop {
+            for (from, tcp) in come.by_ref().take(AT_ONCE) {
+                match tcp.map_err(Error::from).and_then(Line::new) {
+                    Ok(line) => self.arrivals.come(line, from, HELLO_BYTES),
+                    Err(error) => self.arrivals.turn_away(from, error),
+                }
+            }
+            self.hear();
+            if come.peek().is_none() {
+                return;
+            }
+        }
+    }
+
+    fn hear(&mut self) {
+        let token = &self.token;
+        let spoken = self.arrivals.hear(|_, bytes| match said(bytes, token) {
+            Said::Stranger => Heard::Unknown("wrong token".into()),
+            Said::Part => Heard::Wants(HELLO_BYTES.saturating_sub(bytes.len())),
+            Said::Hello { flow, port } => Heard::Peer((flow, port)),
+        });
+        let speaking = self.arrivals.descriptors().count() as u64;
+        let away = self.arrivals.away().count;
+        let mut hall = self.shared.lock();
+        hall.others = self
+            .at_the_port
+            .saturating_add(away)
+            .saturating_add(speaking);
+        let peers = spoken
+            .into_iter()
+            .map(|(line, (flow, port))| (flow, port, line));
+        hall.peers.extend(peers);
+        drop(hall);
+        self.shared.come.notify_all();
     }
 }
 
@@ -272,6 +360,7 @@ fn answer_port(kind: Kind, line: &mut Line, port: u16) -> std::io::Result<u16> {
 pub(super) fn enter(join: &Join, go: &Go, way: &OutgoingFlow) -> Result<Line> {
     let mut line = Line::new(Tcp::connect(way.peer, join.options())?)?;
     let failed = control("say hello to a peer");
+    line.stream.set_nonblocking(false).map_err(&failed)?;
     let mut port = 0;
     if way.what.kind == Kind::LatencyUdp {
         let own = line.stream.local_addr().map_err(&failed)?;

@@ -145,6 +145,9 @@ pub struct Left {
     pub flow: u64,
     /// Why there is no result.
     pub failure: Option<String>,
+    /// Its peer did not let it in before the start.
+    #[serde(default)]
+    pub is_missing: bool,
     /// How long after the start it began.
     pub late_ns: u64,
     /// User bytes handed to the kernel.
@@ -315,19 +318,12 @@ pub(crate) fn take_part(join: &Join, from: &mut File, to: &mut impl Write) -> Re
         };
         match frame::parse::<Request>(&body)? {
             Request::Go(go) => {
-                let went = round(join, &go, &mut listener);
-                listener.watch()?;
-                let answer = match went {
-                    Ok(went) => Answer::Went(went),
-                    Err(error) => {
-                        return Err(error);
-                    }
-                };
-                frame::write(to, &answer)?;
+                let went = round(join, &go, &mut listener)?;
+                frame::write(to, &Answer::Went(went))?;
             }
             Request::Stop {} => {
                 return Ok(Answer::Left {
-                    refused: listener.refused(),
+                    refused: listener.close(),
                 });
             }
             _ => return Err(Error::Abandoned),
@@ -354,14 +350,13 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
             })
             .collect();
         let mut coming = BTreeMap::new();
-        let admitted = listener.admit(join, go, |due: Due, peer| {
+        listener.admit(join, go, |due: Due, peer| {
             let gate = &gate;
             let run = move || flow::come(join, go, &due, peer, gate);
             coming.insert(due.flow, spawn(scope, run));
         });
-        let admitted = admitted.and_then(|()| listener.watch());
         watch = Watch::begin().ok();
-        if admitted.is_err() || coming.len() < go.coming.len() {
+        if coming.len() < go.coming.len() {
             // What waits for the others of this host would wait in vain.
             gate.leave(go.coming.len() - coming.len());
         }
@@ -380,10 +375,7 @@ fn round(join: &Join, go: &Go, listener: &mut listener::Listener) -> Result<Went
             .iter()
             .map(|due| {
                 let flow = &due.flow;
-                let missing = || match &admitted {
-                    Ok(()) => "its peer did not connect before the start".to_owned(),
-                    Err(error) => error.to_string(),
-                };
+                let missing = || "its peer did not connect before the start".to_owned();
                 let thread = coming.remove(flow).ok_or_else(missing);
                 thread.and_then(join_thread).unwrap_or_else(|failure| Came {
                     flow: *flow,

@@ -64,7 +64,9 @@ impl Campaign<'_> {
                 }
                 if launched.refused > 0 {
                     self.warn(format!(
-                        "connections by unauthenticated peers to the data ports, refused: {}",
+                        "{} repetition {}: connections by unauthenticated peers to the data ports, refused: {}",
+                        net.name,
+                        index + 1,
                         launched.refused
                     ))?;
                 }
