@@ -146,30 +146,51 @@ except OSError:
 print(came["tcp"], came["udp"], came["answered"])
 "#;
 
-/// What is measured: its name, the command, and whether it outlasts all who come. A bound of the rate leaves them room.
-const SCENES: [(&str, &str, bool); 6] = [
+/// The ports of what is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ports {
+    /// One a repetition, which outlasts all who come.
+    One,
+    /// One a repetition on each host; all who came stand in the warnings of the run.
+    EachHost,
+    /// Open until the peers are here.
+    Brief,
+}
+
+/// What is measured: its name, the command, and its ports. A bound of the rate leaves room to those who come.
+const SCENES: [(&str, &str, Ports); 8] = [
     (
         "latency-tcp",
         "latency --path tcp --size 64 --precision 0 --samples 100000000 --budget SPAN",
-        true,
+        Ports::One,
     ),
     (
         "latency-udp",
         "latency --path udp --size 64 --precision 0 --samples 100000000 --budget SPAN",
-        true,
+        Ports::One,
     ),
     (
         "throughput-tcp",
         "throughput --path tcp --size 64KiB --max-rate 20Mbit --budget SPAN",
-        true,
+        Ports::One,
     ),
     (
         "throughput-udp",
         "throughput --path udp --size mtu --max-rate 20Mbit --budget SPAN",
-        true,
+        Ports::One,
     ),
-    ("startup-tcp", "startup --path tcp --size 8", false),
-    ("startup-udp", "startup --path udp --size 8", false),
+    (
+        "rate-tcp",
+        "rate --path tcp --size 64 --rate 1000 --budget SPAN",
+        Ports::One,
+    ),
+    (
+        "pattern",
+        "pattern natural-ring --size 64KiB --max-rate 20Mbit --window SPAN",
+        Ports::EachHost,
+    ),
+    ("startup-tcp", "startup --path tcp --size 8", Ports::Brief),
+    ("startup-udp", "startup --path udp --size 8", Ports::Brief),
 ];
 
 /// The strangers that the repetitions of a run have counted.
@@ -185,6 +206,17 @@ fn counted(stage: &Stage, run: &str) -> u64 {
 fn document(stage: &Stage, name: &str) -> Value {
     let text = std::fs::read_to_string(stage.path(name)).unwrap();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}: {text}"))
+}
+
+/// The strangers that came to the ports of a pattern, in its rounds and between them.
+fn warned(stage: &Stage, run: &str) -> u64 {
+    let document = document(stage, &format!("{run}.store"));
+    let warnings = document["run"]["warnings"].as_array().unwrap();
+    let counts = warnings.iter().filter_map(|warning| {
+        let (_, count) = warning.as_str()?.split_once("data ports, refused: ")?;
+        count.parse::<u64>().ok()
+    });
+    counts.sum()
 }
 
 /// The figures of what a run was for: the row's quantity and size, its median, and whether it is uncertain for strangers.
@@ -222,9 +254,9 @@ fn strangers_of_a_network_are_counted_unanswered_and_mark_what_they_met() {
     let script = script.replace("COUNT", &count.to_string());
     let options = ["--hosts", "4", "--network", "ethernet-100", "--root"];
     let run = stage.run(&options, &["sh", "-c", &script]);
-    let outcome = run.limit(900).output();
+    let outcome = run.limit(1_500).output();
     assert_eq!(outcome.code, 0, "{outcome}");
-    for (name, _, lasts) in scenes {
+    for (name, _, ports) in scenes {
         let err = std::fs::read_to_string(stage.path(&format!("among-{name}.err"))).unwrap();
         for run in [format!("alone-{name}"), format!("among-{name}")] {
             assert!(
@@ -243,9 +275,13 @@ fn strangers_of_a_network_are_counted_unanswered_and_mark_what_they_met() {
             came += numbers[0] + numbers[1];
             answered += numbers[2];
         }
+        let of = match ports {
+            Ports::EachHost => warned,
+            _ => counted,
+        };
         let (met, none) = (
-            counted(&stage, &format!("among-{name}")),
-            counted(&stage, &format!("alone-{name}")),
+            of(&stage, &format!("among-{name}")),
+            of(&stage, &format!("alone-{name}")),
         );
         println!("{name}: {came} came, {met} counted, {answered} answered");
         assert_eq!((answered, none), (0, 0), "{name}");
@@ -253,8 +289,17 @@ fn strangers_of_a_network_are_counted_unanswered_and_mark_what_they_met() {
             met > 0 && met <= came,
             "{name}: {met} of {came}: {outcome}{err}"
         );
-        if *lasts {
-            assert_eq!(came, 2 * 2 * count, "{name}: two hosts to two ports: {err}");
+        let lasting = match ports {
+            Ports::One => 2,
+            Ports::EachHost => 4,
+            Ports::Brief => 0,
+        };
+        if lasting > 0 {
+            assert_eq!(
+                came,
+                2 * lasting * count,
+                "{name}: two hosts to each: {err}"
+            );
             // A full queue of the network loses datagrams.
             let least = if name.ends_with("udp") {
                 came / 2
