@@ -1,7 +1,8 @@
 //! One flow of a round, at either end.
 //!
 //! Model:   a stream goes on from the start to the end of the window and a little longer, so that the window ends within it;
-//!          its receiver rates what arrives from the first arrival after the window's begin to the first after its end. A
+//!          its receiver rates what arrives from the first arrival after the window's begin to the first after its end, by the
+//!          kernel's stamps of reception, since a thread may be woken late. A
 //!          ping-pong records the trips that begin in the window, each the gap after the answer before; flows begin at
 //!          different parts of the gap, so that they do not all send at the same instants. An exchange records steps that
 //!          end in the window. All end at a deadline, whatever the peer does.
@@ -13,8 +14,9 @@ use std::time::Duration;
 
 use sonde_channel::payload;
 use sonde_stats::Series;
-use sonde_sys::clock::{monotonic_ns, sleep_until_ns};
+use sonde_sys::clock::{monotonic_ns, realtime_minus_monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
+use sonde_sys::stamps::{self, Arrival};
 
 use super::gate::Gate;
 use super::listener::{self, Line};
@@ -27,6 +29,8 @@ const RECV_BYTES: usize = 64 << 10;
 /// The same where a host has many flows.
 const RECV_BYTES_OF_MANY: usize = 16 << 10;
 const MANY: usize = 32;
+/// The longest from the arrival of bytes to their read.
+const STAMP_AGE_NS: u64 = 1_000_000_000;
 /// How long a datagram's answer is waited for.
 const ANSWER_NS: u64 = 200_000_000;
 
@@ -295,7 +299,11 @@ pub(super) fn come(join: &Join, go: &Go, due: &Due, mut line: Line, gate: &Gate)
     };
     let held = hold(join, go, &line).and_then(|()| ready(&line));
     let worked = held.and_then(|()| match due.what.kind {
-        Kind::Stream => receive(go, &mut line, &mut came),
+        Kind::Stream => {
+            // Where the kernel gives none, a read counts when it is made.
+            let _ = stamps::stamp_received(&line.stream);
+            receive(go, &mut line, &mut came)
+        }
         Kind::Latency => echo(go, size, &mut line, &mut came),
         Kind::LatencyUdp => echo_udp(go, size, &mut line, &mut came),
         Kind::Exchange => steps_in(go, size, &mut line, &mut came, gate),
@@ -328,34 +336,44 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
     let deadline_ns = end_ns + grace_ns(go);
     let (mut begin, mut end): (Option<Mark>, Option<Mark>) = (None, None);
     loop {
-        match line.stream.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => came.bytes += count as u64,
-            Err(error) if is_wait(&error) => {
-                if monotonic_ns() >= deadline_ns {
-                    break;
-                }
-                continue;
+        let arrival = stamps::recv(&line.stream, &mut buffer, true);
+        let arrival = arrival.map_err(std::io::Error::other)?;
+        let now_ns = monotonic_ns();
+        if let Some(Arrival {
+            bytes, software_ns, ..
+        }) = arrival
+        {
+            if bytes == 0 {
+                break;
             }
-            Err(error) => return Err(error),
+            came.bytes += bytes as u64;
+            let at_ns = || arrived_ns(software_ns, now_ns);
+            let mark = || Mark {
+                at_ns: at_ns(),
+                bytes: came.bytes,
+                cpu_ns: thread_cpu_ns(),
+            };
+            if begin.is_none() && now_ns >= begin_ns && at_ns() >= begin_ns {
+                begin = Some(mark());
+            } else if end.is_none() && now_ns >= end_ns && at_ns() >= end_ns {
+                end = Some(mark());
+            }
         }
-        let at_ns = monotonic_ns();
-        let mark = || Mark {
-            at_ns,
-            bytes: came.bytes,
-            cpu_ns: thread_cpu_ns(),
-        };
-        if begin.is_none() && at_ns >= begin_ns {
-            begin = Some(mark());
-        } else if end.is_none() && at_ns >= end_ns {
-            end = Some(mark());
-        }
-        if at_ns >= deadline_ns {
+        if now_ns >= deadline_ns {
             break;
         }
     }
     came.window = Some(rated(begin, end, came.bytes, (begin_ns, end_ns)));
     Ok(())
+}
+
+/// When the last byte of a read arrived: by the kernel's stamp, else when it was read. A thread that is woken late reads late.
+fn arrived_ns(stamp_ns: Option<u64>, read_ns: u64) -> u64 {
+    let stamp_ns = stamp_ns.map(|ns| realtime_minus_monotonic_ns().monotonic_ns(ns));
+    // One that is older is of another clock.
+    let stamp_ns =
+        stamp_ns.filter(|ns| (read_ns.saturating_sub(STAMP_AGE_NS)..=read_ns).contains(ns));
+    stamp_ns.unwrap_or(read_ns)
 }
 
 /// The rate between the two marks; a stream that stood still is rated over the window as it was planned.
@@ -372,7 +390,7 @@ fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)
     match (begin, end) {
         (Some(begin), Some(end)) => whole(
             end.bytes - begin.bytes,
-            end.at_ns - begin.at_ns,
+            end.at_ns.saturating_sub(begin.at_ns),
             Some(end.cpu_ns.saturating_sub(begin.cpu_ns)),
         ),
         // Nothing came after the window: all that came in it counts, over all of it.
