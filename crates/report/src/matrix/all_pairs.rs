@@ -294,6 +294,19 @@ mod tests {
             all.reasons,
             ["of 4 hosts and 12 ordered pairs none stands out"]
         );
+        // This machine, measured on its loopback, is none of them.
+        let mut beside = run.clone();
+        let mut machine = beside.hosts[0].clone();
+        machine.name = "local-1".into();
+        beside.hosts.insert(0, machine);
+        let (mut cell, mut launch) = (beside.cells[0].clone(), beside.launches[0].clone());
+        cell.id = "loopback".into();
+        cell.factors.probe = "latency".into();
+        (launch.src, launch.dst) = ("local-1".into(), "local-1".into());
+        launch.results[0].cell.clone_from(&cell.id);
+        beside.cells.push(cell);
+        beside.launches.push(launch);
+        assert_eq!(AllPairs::of(&beside).unwrap(), all);
         // The plan left one host out.
         let is_of_last = |cell: &CellRecord| cell.factors.knobs["flow"].contains("node0003");
         run.cells.retain(|cell| !is_of_last(cell));

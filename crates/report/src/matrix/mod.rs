@@ -137,19 +137,36 @@ pub(crate) struct Matrix {
     pub others: BTreeMap<usize, f64>,
 }
 
+/// The hosts of the pairs, in the run's order; not those that were measured on other networks alone, as a lab's machine on its loopback.
+fn hosts(run: &Run) -> Vec<&str> {
+    let pairs: BTreeSet<&str> = run
+        .cells
+        .iter()
+        .filter(|cell| is_of_matrix(&cell.factors))
+        .map(|cell| cell.id.as_str())
+        .collect();
+    let (mut of_pairs, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for one in run.repetitions() {
+        let of = match pairs.contains(one.result.cell.as_str()) {
+            true => &mut of_pairs,
+            false => &mut others,
+        };
+        of.extend([one.launch.src.as_str(), one.launch.dst.as_str()]);
+    }
+    let all = run.hosts.iter().map(|host| host.name.as_str());
+    all.filter(|host| of_pairs.contains(host) || !others.contains(host))
+        .collect()
+}
+
 impl Matrix {
     /// What the run has; nothing where it is of something else.
     pub fn of(run: &Run) -> Option<Self> {
         let mut matrix = Self {
-            hosts: run.hosts.iter().map(|host| host.name.clone()).collect(),
+            hosts: hosts(run).into_iter().map(str::to_owned).collect(),
             ..Self::default()
         };
-        let numbers: BTreeMap<&str, usize> = run
-            .hosts
-            .iter()
-            .enumerate()
-            .map(|(number, host)| (host.name.as_str(), number))
-            .collect();
+        let numbers = hosts(run).into_iter().zip(0..);
+        let numbers: BTreeMap<&str, usize> = numbers.collect();
         let mut launches: BTreeMap<&str, Vec<Repetition<'_>>> = BTreeMap::new();
         for one in run.repetitions() {
             launches.entry(&one.result.cell).or_default().push(one);
