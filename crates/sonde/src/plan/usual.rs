@@ -25,21 +25,20 @@ const ALL_PAIRS_ON: &str = "ethernet-100";
 const HOSTS_MIN: usize = 3;
 
 /// What this machine's memory and kernel do without a network: by both waits, since polled memory is the least of all.
-fn within_machine(budget: Option<Span>, effort: Effort) -> Vec<ProbePlan> {
+fn within_machine(budget: Option<Span>, effort: Effort, kind: Kind) -> Vec<ProbePlan> {
     let paths = [Path::Unix, Path::Shm].map(AnyPath::Channel);
     let mut latency = ProbePlan::new(ProbeKind::Latency, &paths, &["8", "4KiB", "60KiB"]);
     latency.wait = vec![Wait::Block, Wait::Poll];
     (latency.budget, latency.samples) = (budget, Some(3_000));
-    let mut stream = ProbePlan::new(ProbeKind::Throughput, &paths, &["64KiB"]);
-    stream.budget = Some(Span::secs(1));
-    if effort != Effort::Thorough {
-        // Beside the networks, which are what is asked for: no interval.
-        stream.launches = Some(1);
+    let mut probes = vec![latency];
+    let thorough = effort == Effort::Thorough;
+    // Streams take two seconds each: not beside networks, which are what is asked for.
+    if thorough || (kind == Kind::Local && effort == Effort::Usual) {
+        let mut stream = ProbePlan::new(ProbeKind::Throughput, &paths, &["64KiB"]);
+        stream.budget = Some(Span::secs(1));
+        stream.launches = (!thorough).then_some(1);
+        probes.push(stream);
     }
-    let probes = match effort {
-        Effort::Quick => vec![latency],
-        _ => vec![latency, stream],
-    };
     let floor = |probe| ProbePlan {
         floor: true,
         ..probe
@@ -98,7 +97,7 @@ impl Plan {
             probes.push(udp);
         }
         if testbed.kind != Kind::Hosts {
-            probes.extend(within_machine(budget, effort));
+            probes.extend(within_machine(budget, effort, testbed.kind));
         }
         let networks = match testbed.kind {
             Kind::Lab => NETWORKS.map(NetworkPlan::lab).to_vec(),
