@@ -69,7 +69,8 @@ impl Tcp {
         }
         let channel = Self::bounded(fd, peer, options)?;
         let begin = Instant::now();
-        match rustix::net::connect(&channel.fd, &peer) {
+        // A call with a time limit ends where the thread is interrupted; the next one waits on.
+        match rustix::io::retry_on_intr(|| rustix::net::connect(&channel.fd, &peer)) {
             Ok(()) => Ok(channel),
             Err(Errno::INPROGRESS | Errno::AGAIN | Errno::TIMEDOUT) => Err(Error::Timeout {
                 peer,
