@@ -206,8 +206,9 @@ fn a_script_is_played_at_its_times_and_read_line_by_line() {
         let outcome = stage.run(&options, &program).expect(0);
         let gap = gap_us(&outcome);
         println!("{case:?}: no echo for {gap} us, the link was down for 1 s");
-        // An echo leaves up to a tenth before the link fails, and comes up to a tenth, and what a busy machine adds, after.
-        assert!((990_000..2_000_000).contains(&gap), "{gap} us: {outcome}");
+        // An echo leaves up to a tenth before the link fails, and comes up to a tenth, and what a busy machine adds, after; one that
+        // is late itself shortens it.
+        assert!((800_000..2_000_000).contains(&gap), "{gap} us: {outcome}");
         for (text, said) in [
             (
                 "1s link h2 down\n# so\n2s lnk h2 up\n",

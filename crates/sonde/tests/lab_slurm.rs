@@ -100,12 +100,12 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
         println!("left out: the recipes of mpirun, for want of Open MPI (mpirun.openmpi)");
     }
     let mut text = BEGIN.replace("DIR", &folder);
-    let mut expected = 0;
+    let mut expected = Vec::new();
     for (number, recipe) in recipes().into_iter().enumerate() {
         if recipe.contains("mpirun") && !has_mpi {
             continue;
         }
-        expected += 1;
+        expected.push((number, recipe));
         let file = stage.path(&format!("recipe{number}.sh"));
         std::fs::write(&file, recipe).unwrap();
         writeln!(
@@ -136,15 +136,20 @@ fn the_recipes_run_as_they_stand_and_leave_nothing() {
         }
     }
     assert_eq!(outcome.code, 0, "{outcome}{told}");
-    assert!(
-        expected >= 5 && outcome.out.contains(", 4 nodes\n"),
-        "{outcome}"
-    );
-    assert_eq!(
-        outcome.out.matches("ended with 0\n").count(),
-        expected,
-        "{outcome}{told}"
-    );
+    assert!(outcome.out.contains(", 4 nodes\n"), "{outcome}");
+    assert!(expected.len() >= 5, "{outcome}");
+    for (number, recipe) in expected {
+        // Beside other tests a pair may stand out or a flow fail: what an assessment finds is not asked here.
+        let codes: &[u8] = match recipe.contains("sonde assess") {
+            true => &[0, 1, 3],
+            false => &[0],
+        };
+        let ended = |code: &u8| {
+            let line = format!("recipe {number} ended with {code}\n");
+            outcome.out.contains(&line)
+        };
+        assert!(codes.iter().any(ended), "{recipe}: {outcome}{told}");
+    }
     assert!(
         outcome.out.contains("killed: salloc\n") && outcome.out.contains("killed: sh\n") == has_mpi,
         "{outcome}"

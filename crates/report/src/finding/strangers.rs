@@ -81,6 +81,7 @@ mod tests {
         // The flows of one round, and all together.
         let last = run.launches.len() - 1;
         for (nth, launch) in run.launches.iter_mut().enumerate() {
+            launch.began_unix_ns = 3;
             launch.interference.truncate(1);
             let at = &mut launch.interference[0];
             (at.host, at.strangers, at.span_ns) = ("h2".into(), 5, 7);
