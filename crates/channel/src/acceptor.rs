@@ -148,15 +148,15 @@ impl Acceptor {
         tcp.transpose()
     }
 
-    /// The announced peers that wait at this moment, each with its connection or what failed of it.
-    pub fn waiting(&mut self) -> Vec<(SocketAddr, Result<Tcp>)> {
-        self.end_watch();
-        self.meanwhile.take(&self.listener, &self.announced);
+    /// The announced peers that wait at this moment, each with its connection or what failed of it, and who else was turned away
+    /// since the last call.
+    pub fn waiting(&mut self) -> (Vec<(SocketAddr, Result<Tcp>)>, TurnedAway) {
+        let away = self.turned_away();
         let early = std::mem::take(&mut self.meanwhile.early).into_iter();
         let options = &self.options;
         let peers =
             early.map(|(stream, peer)| (peer, Tcp::bounded(stream.into(), peer, options.clone())));
-        peers.collect()
+        (peers.collect(), away)
     }
 
     /// Closes to others by a thread until the next [`accept`](Self::accept).

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::agents::{Agent, HERE, SOON};
@@ -237,6 +238,35 @@ fn strangers_are_turned_away_and_change_nothing() {
     );
     stop(&mut client);
     assert!(stop(&mut server) >= 3);
+}
+
+/// Two at a time, and then nobody: one that comes while the other is taken waits for nobody.
+#[test]
+fn who_speaks_is_judged_at_once() {
+    let mut server = Agent::start("h1");
+    let peer = join(&mut server);
+    let wrong = hello(&"x".repeat(32), 7);
+    let both = std::sync::Barrier::new(2);
+    let is_late = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..2_000 {
+                    both.wait();
+                    if is_late.load(Relaxed) {
+                        return;
+                    }
+                    let begin = std::time::Instant::now();
+                    let is_sound = is_turned_away(peer, &wrong);
+                    if !is_sound || begin.elapsed() > Duration::from_millis(1_500) {
+                        is_late.store(true, Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert!(!is_late.into_inner());
+    assert_eq!(stop(&mut server), 4_000);
 }
 
 #[test]

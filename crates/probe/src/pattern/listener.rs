@@ -265,10 +265,8 @@ impl Porter {
     }
 
     fn look(&mut self) {
-        let come = self.acceptor.waiting();
-        self.at_the_port = self
-            .at_the_port
-            .saturating_add(self.acceptor.turned_away().count);
+        let (come, away) = self.acceptor.waiting();
+        self.at_the_port = self.at_the_port.saturating_add(away.count);
         let mut come = come.into_iter().peekable();
         loop {
             for (from, tcp) in come.by_ref().take(AT_ONCE) {
