@@ -296,7 +296,7 @@ impl Fleet {
             again += 1;
             let late = |flow: &FlowOutcome| {
                 let left = flow.left.as_ref();
-                left.is_some_and(|left| left.is_missing || left.late_ns > late_max_ns)
+                left.is_some_and(|left| left.not_admitted || left.late_ns > late_max_ns)
             };
             if again >= TRIES || !outcome.flows.iter().any(late) {
                 return RoundOutcome {

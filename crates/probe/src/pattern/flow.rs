@@ -2,7 +2,8 @@
 //!
 //! Model:   a stream goes on from the start to the end of the window and a little longer, so that the window ends within it;
 //!          its receiver rates what arrives from the first arrival after the window's begin to the first after its end, by the
-//!          kernel's stamps of reception, since a thread may be woken late. A
+//!          kernel's stamps of reception, since a thread may be woken late; where nothing arrives in half of the window, from the
+//!          last arrival before it. A
 //!          ping-pong records the trips that begin in the window, each the gap after the answer before; flows begin at
 //!          different parts of the gap, so that they do not all send at the same instants. An exchange records steps that
 //!          end in the window. All end at a deadline, whatever the peer does.
@@ -140,7 +141,7 @@ pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Le
     };
     let done = listener::enter(join, go, way)
         .map_err(|error| {
-            left.is_missing = matches!(error, crate::Error::Refused { .. });
+            left.not_admitted = matches!(error, crate::Error::Refused { .. });
             error.to_string()
         })
         .and_then(|mut line| {
@@ -314,12 +315,54 @@ pub(super) fn come(join: &Join, go: &Go, due: &Due, mut line: Line, gate: &Gate)
     came
 }
 
-/// An arrival that bounds the window.
+/// An arrival that bounds what is rated.
 #[derive(Clone, Copy)]
 struct Mark {
     at_ns: u64,
     bytes: u64,
     cpu_ns: u64,
+}
+
+/// What a stream's rate is made of.
+struct Marks {
+    /// The window as it was planned.
+    planned: (u64, u64),
+    /// The last arrival before the window, or the start of the round.
+    before: Mark,
+    begin: Option<Mark>,
+    end: Option<Mark>,
+}
+
+impl Marks {
+    fn new(planned: (u64, u64), start: Mark) -> Self {
+        Self {
+            planned,
+            before: start,
+            begin: None,
+            end: None,
+        }
+    }
+
+    /// Whether an arrival at this time bounds anything.
+    fn wants(&self, at_ns: u64) -> bool {
+        self.begin.is_none() || (self.end.is_none() && at_ns >= self.planned.1)
+    }
+
+    fn arrive(&mut self, mark: Mark) {
+        let (begin_ns, end_ns) = self.planned;
+        match self.begin {
+            None if mark.at_ns < begin_ns => self.before = mark,
+            // Where little is left of the window, the silence before this arrival is part of the rate: a slow line's
+            // segment, or what a pause held back, took that long to come.
+            None if mark.at_ns - begin_ns > (end_ns - begin_ns) / 2 => {
+                self.begin = Some(self.before);
+                self.arrive(mark);
+            }
+            None => self.begin = Some(mark),
+            Some(_) if self.end.is_none() && mark.at_ns >= end_ns => self.end = Some(mark),
+            Some(_) => {}
+        }
+    }
 }
 
 fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
@@ -332,9 +375,14 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
             RECV_BYTES
         }
     ];
-    let (begin_ns, end_ns) = go.counted_ns();
-    let deadline_ns = end_ns + grace_ns(go);
-    let (mut begin, mut end): (Option<Mark>, Option<Mark>) = (None, None);
+    let planned = go.counted_ns();
+    let deadline_ns = planned.1 + grace_ns(go);
+    let start = Mark {
+        at_ns: go.start_ns.min(planned.0),
+        bytes: 0,
+        cpu_ns: thread_cpu_ns(),
+    };
+    let mut marks = Marks::new(planned, start);
     loop {
         let arrival = stamps::recv(&line.stream, &mut buffer, true);
         let arrival = arrival.map_err(std::io::Error::other)?;
@@ -347,23 +395,19 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
                 break;
             }
             came.bytes += bytes as u64;
-            let at_ns = || arrived_ns(software_ns, now_ns);
-            let mark = || Mark {
-                at_ns: at_ns(),
-                bytes: came.bytes,
-                cpu_ns: thread_cpu_ns(),
-            };
-            if begin.is_none() && now_ns >= begin_ns && at_ns() >= begin_ns {
-                begin = Some(mark());
-            } else if end.is_none() && now_ns >= end_ns && at_ns() >= end_ns {
-                end = Some(mark());
+            if marks.wants(now_ns) {
+                marks.arrive(Mark {
+                    at_ns: arrived_ns(software_ns, now_ns),
+                    bytes: came.bytes,
+                    cpu_ns: thread_cpu_ns(),
+                });
             }
         }
         if now_ns >= deadline_ns {
             break;
         }
     }
-    came.window = Some(rated(begin, end, came.bytes, (begin_ns, end_ns)));
+    came.window = Some(rated(&marks, came.bytes));
     Ok(())
 }
 
@@ -377,7 +421,8 @@ fn arrived_ns(stamp_ns: Option<u64>, read_ns: u64) -> u64 {
 }
 
 /// The rate between the two marks; a stream that stood still is rated over the window as it was planned.
-fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)) -> Window {
+fn rated(marks: &Marks, bytes: u64) -> Window {
+    let (begin_ns, end_ns) = marks.planned;
     let whole = |bytes: u64, window_ns: u64, cpu_ns| {
         let bps = u128::from(bytes) * 8_000_000_000 / u128::from(window_ns.max(1));
         Window {
@@ -387,7 +432,7 @@ fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)
             cpu_ns,
         }
     };
-    match (begin, end) {
+    match (marks.begin, marks.end) {
         (Some(begin), Some(end)) => whole(
             end.bytes - begin.bytes,
             end.at_ns.saturating_sub(begin.at_ns),
@@ -396,10 +441,10 @@ fn rated(begin: Option<Mark>, end: Option<Mark>, bytes: u64, planned: (u64, u64)
         // Nothing came after the window: all that came in it counts, over all of it.
         (Some(begin), None) => whole(
             bytes - begin.bytes,
-            planned.1.saturating_sub(begin.at_ns.min(planned.0)),
+            end_ns.saturating_sub(begin.at_ns.min(begin_ns)),
             None,
         ),
-        (None, _) => whole(0, planned.1 - planned.0, None),
+        (None, _) => whole(0, end_ns - begin_ns, None),
     }
 }
 
@@ -471,31 +516,61 @@ fn steps_in(
 mod tests {
     use super::*;
 
-    fn mark(at_ns: u64, bytes: u64) -> Option<Mark> {
-        Some(Mark {
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A window from 1 s to 2 s of a round that begins at 0 s, and what arrives: milliseconds and bytes so far.
+    fn of(arrivals: &[(u64, u64)], bytes: u64) -> Window {
+        let mark = |at_ns, bytes| Mark {
             at_ns,
             bytes,
             cpu_ns: at_ns / 2,
-        })
+        };
+        let mut marks = Marks::new((SECOND, 2 * SECOND), mark(0, 0));
+        for (ms, bytes) in arrivals {
+            let at_ns = ms * 1_000_000;
+            if marks.wants(at_ns) {
+                marks.arrive(mark(at_ns, *bytes));
+            }
+        }
+        rated(&marks, bytes)
     }
 
     #[test]
     fn windows_end_with_an_arrival() {
-        let second = 1_000_000_000;
-        let planned = (second, 2 * second);
-        let steady = rated(mark(second, 100), mark(2 * second, 225), 300, planned);
+        let steady = of(&[(900, 50), (1_000, 100), (1_500, 150), (2_000, 225)], 300);
         assert_eq!((steady.bps, steady.bytes), (1_000, 125));
         // A pause across the end is within the window.
-        let paused = rated(mark(second, 0), mark(3 * second, 250), 250, planned);
+        let paused = of(&[(1_000, 0), (3_000, 250)], 250);
         assert_eq!(paused.bps, 1_000);
         // What stopped is rated over all of the window.
-        let stopped = rated(mark(second + second / 2, 100), None, 225, planned);
+        let stopped = of(&[(1_500, 100)], 225);
         assert_eq!((stopped.bps, stopped.cpu_ns), (1_000, None));
-        let unauthenticated = rated(None, None, 50, planned);
-        assert_eq!(
-            (unauthenticated.bps, unauthenticated.window_ns),
-            (0, second)
-        );
+        let nothing = of(&[], 50);
+        assert_eq!((nothing.bps, nothing.window_ns), (0, SECOND));
+    }
+
+    #[test]
+    fn a_pause_that_ends_with_a_burst_is_rated_with_its_silence() {
+        // A hole from 0.5 s to 2.1 s, filled by a repeated segment: two reads of one stamp.
+        let held = of(&[(500, 100), (2_100, 200), (2_100, 300)], 300);
+        assert_eq!((held.bps, held.window_ns), (500, 1_600_000_000));
+        // The same that ends just within the window.
+        let held = of(&[(500, 100), (1_999, 250), (2_000, 275)], 275);
+        assert_eq!(held.window_ns, 1_500_000_000);
+        assert_eq!(held.bps, 175 * 8 * 10 / 15);
+    }
+
+    #[test]
+    fn a_line_slower_than_the_window_is_rated_by_its_segments() {
+        // One segment of 1,500 bytes every 1.5 s is 8,000 b/s, wherever the window falls.
+        for first_ms in [0, 400, 500, 600, 900, 1_000, 1_400] {
+            let every: Vec<(u64, u64)> = (0..4)
+                .map(|segment| (first_ms + segment * 1_500, 1_500 * (segment + 1)))
+                .filter(|(ms, _)| *ms > 0)
+                .collect();
+            let rated = of(&every, every.last().unwrap().1);
+            assert_eq!(rated.bps, 8_000, "{first_ms}");
+        }
     }
 
     #[test]

@@ -147,7 +147,7 @@ pub struct Left {
     pub failure: Option<String>,
     /// Its peer did not let it in before the start.
     #[serde(default)]
-    pub is_missing: bool,
+    pub not_admitted: bool,
     /// How long after the start it began.
     pub late_ns: u64,
     /// User bytes handed to the kernel.
