@@ -1,18 +1,24 @@
 //! Two runs, cell by cell: what differs, by how much, and what cannot be told yet.
 //!
 //! Model:   a cell of one run is compared with the same cell of the other: with the same factors, save those that may differ.
-//!          The unit is a launch's median. They differ where the rank sum of the launches says so at 5 %, one is not
+//!          The unit is a launch's median. They differ where the rank sum of the launches says so, one is not
 //!          in the interval of the medians' ratio (from the bootstrap over launches), and the ratio is at least the
-//!          threshold away from one. Nothing that differs without that is told as a difference (`~`). Where there are fewer
-//!          than six launches, or a change of the size asked for would be missed more often than once in ten, the number
-//!          of launches that are needed stands beside it. One cell in twenty differs by chance alone; no correction is made
-//!          for many cells. Where a cell is in one run only, the factors are named in which it differs from the nearest cell of the
+//!          threshold away from one. The rank sums of all cells are judged together ([`sonde_stats::level_of_all`]): of equal runs
+//!          one comparison in twenty finds any difference at all. Launches of one run may be more alike than those of two runs:
+//!          where runs before tell how far apart equal ones are ([`Chronicle`]), nothing below that differs, but once in twenty
+//!          comparisons. Nothing that differs without that is told as a difference (`~`). Where there are fewer
+//!          than six launches, or a change of the size asked for of one cell alone would be missed more often than once in ten, the
+//!          number of launches that are needed stands beside it; where equal runs are farther apart than this change, none are
+//!          enough. Where a cell is in one run only, the factors are named in which it differs from the nearest cell of the
 //!          other.
-//! Source:  Hoefler & Belli, SC'15, rule 5; Mann & Whitney 1947; Noether 1987.
+//! Source:  Hoefler & Belli, SC'15, rule 5; Mann & Whitney 1947; Noether 1987; Benjamini & Hochberg 1995.
 //! Units:   ratios; thousandths.
 //! Checked: `a_change_is_found`, `the_same_is_the_same`, `few_launches_ask_for_more`, `higher_is_better_for_rates`,
-//!          `what_differs_is_named`, `what_may_differ_does`; the sentences of `text`.
+//!          `what_differs_is_named`, `what_may_differ_does`, `equal_runs_differ_rarely`, `a_planted_change_is_found`,
+//!          `what_equal_runs_differ_by_is_no_change`; the sentences of `text`; `lab_history.rs`.
 
+#[cfg(test)]
+mod chance;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{CellRecord, Factors, KnobValues, Number, Quantity, Repetition, Run};
-use sonde_stats::{is_apart, launches_wanted, rank_sum, ratio};
+use sonde_stats::{RankSum, Ratio, is_apart, launches_wanted, level_of_all, rank_sum, ratio};
+
+use crate::history::Chronicle;
 
 pub use text::compare_table;
 pub(crate) use text::named;
 
-/// What differs by chance at most.
+/// In which share of comparisons of equal runs chance finds a difference.
 const SIGNIFICANCE: f64 = 0.05;
 /// The bootstrap draws the same each time.
 const SEED: u64 = 1;
@@ -111,9 +119,13 @@ pub struct CompareRow {
     pub ratio_high: Option<Number>,
     /// Of the rank sum.
     pub p: Number,
+    /// How far apart equal runs are here, as a share: as the runs before say, but once in twenty comparisons by chance. What is nearer
+    /// is no change. Null where they are too few to tell.
+    #[serde(default)]
+    pub equal_runs_apart: Option<Number>,
     /// What follows.
     pub change: Change,
-    /// Launches of each run that would find the change asked for nine times in ten, where there are fewer.
+    /// Launches of each run that would find the change asked for nine times in ten, where there are fewer and where any number would.
     pub launches_wanted: Option<u64>,
 }
 
@@ -188,21 +200,31 @@ const FACTORS: [&str; 7] = [
     "wait",
 ];
 
-/// Compares `b` with `a`.
+/// Compares `b` with `a`; `past` has the runs before that say how far apart equal ones are.
 ///
 /// # Errors
 /// A factor to ignore that is none; cells of one run that become the same.
-pub fn compare(a: &Run, b: &Run, limits: &Limits) -> Result<Comparison, CompareError> {
+pub fn compare(
+    a: &Run,
+    b: &Run,
+    past: &Chronicle,
+    limits: &Limits,
+) -> Result<Comparison, CompareError> {
     check(limits, [a, b])?;
     let (of_a, of_b) = (keyed(a, limits)?, keyed(b, limits)?);
-    let mut rows = Vec::new();
+    let mut pairs = Vec::new();
     let mut only_a: Vec<String> = Vec::new();
     for cell in a.cells.iter().filter(|cell| is_result(cell)) {
         let known = of_b.get(&key(&cell.factors, limits));
         let medians_a = medians(a, cell);
         let pair = known.map(|other| (*other, medians(b, other)));
         match pair.filter(|(_, medians_b)| !medians_b.is_empty() && !medians_a.is_empty()) {
-            Some((other, medians_b)) => rows.push(row(cell, other, &medians_a, &medians_b, limits)),
+            Some((other, medians_b)) => pairs.push(Pair {
+                cells: [cell, other],
+                estimate: ratio(&medians_b, &medians_a, SEED),
+                test: rank_sum(&medians_a, &medians_b),
+                medians: [medians_a, medians_b],
+            }),
             None if !medians_a.is_empty() => only_a.push(cell.id.clone()),
             None => {}
         }
@@ -216,6 +238,7 @@ pub fn compare(a: &Run, b: &Run, limits: &Limits) -> Result<Comparison, CompareE
         .map(|cell| cell.id.clone())
         .collect();
     let differences = differences([(a, &only_a), (b, &only_b)], limits);
+    let rows = rows(&pairs, past, limits);
     let sentence = text::sentence(&rows, &differences, limits);
     Ok(Comparison {
         run_a: a.head.id.clone(),
@@ -379,18 +402,50 @@ pub(crate) fn medians(run: &Run, cell: &CellRecord) -> Vec<u64> {
         .collect()
 }
 
-fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Limits) -> CompareRow {
+/// A cell of both runs, and the medians of its launches.
+struct Pair<'r> {
+    cells: [&'r CellRecord; 2],
+    medians: [Vec<u64>; 2],
+    /// The second over the first.
+    estimate: Option<Ratio>,
+    test: Option<RankSum>,
+}
+
+/// All cells of both, judged together.
+fn rows(pairs: &[Pair<'_>], past: &Chronicle, limits: &Limits) -> Vec<CompareRow> {
+    // Those of too few launches are not judged.
+    let judged = pairs.iter().filter(|pair| pair.estimate.is_some());
+    let probabilities: Vec<f64> = judged.filter_map(|pair| Some(pair.test?.p)).collect();
+    let level = level_of_all(&probabilities, SIGNIFICANCE);
+    // Of one cell that alone differs.
+    let alone = SIGNIFICANCE / pairs.len().max(1) as f64;
+    let equal = past.scatter(limits.threshold_per_mille);
+    let row = |pair: &Pair<'_>| {
+        let [cell, _] = pair.cells;
+        let apart = equal.apart(cell, alone);
+        row(pair, [level, alone], apart, limits)
+    };
+    pairs.iter().map(row).collect()
+}
+
+fn row(pair: &Pair<'_>, levels: [f64; 2], apart: Option<f64>, limits: &Limits) -> CompareRow {
+    let [cell, other] = pair.cells;
+    let [a, b] = &pair.medians;
+    let [level, alone] = levels;
     let (quantity, _) = cell.factors.main();
     let number = |value: f64| Number(value);
-    let estimate = ratio(b, a, SEED);
-    let test = rank_sum(a, b);
-    let p = test.map_or(1.0, |test| test.p);
-    let wanted = launches_wanted(&[a, b], limits.detect_per_mille)
-        .filter(|wanted| *wanted > a.len().min(b.len()) as u64);
+    let estimate = pair.estimate;
+    let p = pair.test.map_or(1.0, |test| test.p);
+    let is_hopeless = apart.is_some_and(|apart| apart * 1_000.0 >= limits.detect_per_mille as f64);
+    let wanted = launches_wanted(&[a, b], limits.detect_per_mille, alone)
+        .filter(|wanted| !is_hopeless && *wanted > a.len().min(b.len()) as u64);
     let (middle_a, middle_b) = (middle(a), middle(b));
     let quotient = middle_b / middle_a.max(1.0);
-    let is_far = (quotient - 1.0).abs() * 1_000.0 >= limits.threshold_per_mille as f64;
-    let change = match is_apart(b, a, SEED) {
+    let threshold = limits.threshold_per_mille as f64 / 1_000.0;
+    // Equal runs are as far apart below as above, by their logarithms.
+    let is_beyond = apart.is_none_or(|apart| quotient.ln().abs() >= apart.ln_1p());
+    let is_far = (quotient - 1.0).abs() >= threshold && is_beyond;
+    let change = match is_apart(b, a, level, SEED) {
         None => Change::Unsure,
         Some(false) => Change::Same,
         Some(true) if !is_far => Change::Same,
@@ -420,6 +475,7 @@ fn row(cell: &CellRecord, other: &CellRecord, a: &[u64], b: &[u64], limits: &Lim
         ratio_low: estimate.map(|one| number(one.low)),
         ratio_high: estimate.map(|one| number(one.high)),
         p: number(p),
+        equal_runs_apart: apart.map(number),
         change,
         // What was found needs no more.
         launches_wanted: wanted.filter(|_| matches!(change, Change::Same | Change::Unsure)),
@@ -490,6 +546,7 @@ mod tests {
         let found = compare(
             &run("a", "wire", a),
             &run("b", "wire", b),
+            &Chronicle::default(),
             &Limits::default(),
         );
         found.unwrap().rows.remove(0)
@@ -544,7 +601,7 @@ mod tests {
     #[test]
     fn what_differs_is_named() {
         let (a, mut b) = (run("a", "wire", &STEADY), run("b", "wan", &STEADY));
-        let found = compare(&a, &b, &Limits::default()).unwrap();
+        let found = compare(&a, &b, &Chronicle::default(), &Limits::default()).unwrap();
         assert!(found.rows.is_empty() && !found.is_worse());
         assert_eq!(found.only_a, [a.cells[0].id.clone()]);
         assert_eq!(found.only_b, [b.cells[0].id.clone()]);
@@ -560,13 +617,18 @@ mod tests {
             ignore: free,
             ..Limits::default()
         };
-        assert_eq!(compare(&a, &b, &limits).unwrap().differences, []);
+        assert_eq!(
+            compare(&a, &b, &Chronicle::default(), &limits)
+                .unwrap()
+                .differences,
+            []
+        );
         b.cells[0].factors.size_bytes = 64;
         b.cells[0]
             .factors
             .knobs
             .insert("sndbuf".into(), "64KiB".into());
-        let found = compare(&a, &b, &Limits::default()).unwrap();
+        let found = compare(&a, &b, &Chronicle::default(), &Limits::default()).unwrap();
         let named: Vec<_> = found
             .differences
             .iter()
@@ -589,28 +651,30 @@ mod tests {
             ignore: [name.to_string()].into(),
             ..Limits::default()
         };
-        let found = compare(&a, &b, &limits("network")).unwrap();
+        let found = compare(&a, &b, &Chronicle::default(), &limits("network")).unwrap();
         assert!(found.is_worse() && found.only_a.is_empty());
         // A knob that one of them has and the other has not.
         let mut set = a.clone();
         let knobs = &mut set.cells[0].factors.knobs;
         knobs.insert("sndbuf".into(), "64KiB".into());
         assert!(
-            compare(&a, &set, &Limits::default())
+            compare(&a, &set, &Chronicle::default(), &Limits::default())
                 .unwrap()
                 .rows
                 .is_empty()
         );
-        let found = compare(&a, &set, &limits("sndbuf")).unwrap();
+        let found = compare(&a, &set, &Chronicle::default(), &limits("sndbuf")).unwrap();
         assert_eq!((found.rows.len(), found.only_a.len()), (1, 0));
-        let error = compare(&a, &b, &limits("colour")).unwrap_err().to_string();
+        let error = compare(&a, &b, &Chronicle::default(), &limits("colour"))
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("`colour`") && error.contains("network"),
             "{error}"
         );
         let mut both = a.clone();
         both.cells.extend(b.cells.clone());
-        let error = compare(&both, &b, &limits("network")).unwrap_err();
+        let error = compare(&both, &b, &Chronicle::default(), &limits("network")).unwrap_err();
         assert!(error.to_string().contains("ignore less"), "{error}");
     }
 }

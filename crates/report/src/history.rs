@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{CellRecord, Fixed, KnobValues, Number, Quantity, Run, Setting};
-use sonde_stats::{Sequences, trend};
+use sonde_stats::{Scatter, Sequences, trend};
 
 use crate::compare::{Change, Limits, higher_is_better, is_result, key, medians, middle, named};
 use crate::format::{bytes, rate};
@@ -179,13 +179,32 @@ impl Chronicle {
         }
     }
 
+    /// How far apart runs are in which nothing changed; changes below this share are none.
+    pub(crate) fn scatter(&self, threshold_per_mille: u64) -> EqualRuns {
+        let sequences = self.sequences(threshold_per_mille);
+        let mut equal = EqualRuns::default();
+        for (key, cell) in &self.newest {
+            let Some(values) = self.values.get(key) else {
+                continue;
+            };
+            let scatter = sequences.scatter(&logarithms(values));
+            equal.of_cells.insert(key.clone(), scatter);
+            let kind = equal.of_kinds.entry(kind(cell)).or_default();
+            kind.add(scatter);
+        }
+        equal
+    }
+
+    fn sequences(&self, threshold_per_mille: u64) -> Sequences {
+        Sequences {
+            count: self.newest.len(),
+            least: (threshold_per_mille as f64 / 1_000.0).ln_1p(),
+        }
+    }
+
     /// What the runs say; changes below this share are none.
     pub fn history(&self, threshold_per_mille: u64) -> History {
-        let least = (threshold_per_mille as f64 / 1_000.0).ln_1p();
-        let sequences = Sequences {
-            count: self.newest.len(),
-            least,
-        };
+        let sequences = self.sequences(threshold_per_mille);
         let cells = self.newest.iter();
         let configurations = cells
             .filter_map(|(key, cell)| {
@@ -210,11 +229,7 @@ impl Chronicle {
         let factors = &cell.factors;
         let (quantity, _) = factors.main();
         let unit = quantity.per_unit() as f64;
-        // A cell that gave nothing has no logarithm.
-        let logarithms: Vec<f64> = values
-            .iter()
-            .map(|(_, value, _)| value.max(1.0).ln())
-            .collect();
+        let logarithms = logarithms(values);
         let begins = sequences.changes(&logarithms);
         let level = |from: usize, to: usize| {
             let values = values.get(from..to).unwrap_or_default();
@@ -315,6 +330,38 @@ impl Chronicle {
             });
         }
         found
+    }
+}
+
+/// A cell that gave nothing has no logarithm.
+fn logarithms(values: &[(usize, f64, u64)]) -> Vec<f64> {
+    values
+        .iter()
+        .map(|(_, value, _)| value.max(1.0).ln())
+        .collect()
+}
+
+/// The probe and what it measures, as runs of few repetitions tell their scatter together.
+fn kind(cell: &CellRecord) -> (String, Quantity) {
+    let (quantity, _) = cell.factors.main();
+    (cell.factors.probe.clone(), quantity)
+}
+
+/// How far apart runs are in which nothing changed: by their configuration, or by all of one probe where that has too few runs.
+#[derive(Debug, Default)]
+pub(crate) struct EqualRuns {
+    of_cells: BTreeMap<String, Scatter>,
+    of_kinds: BTreeMap<(String, Quantity), Scatter>,
+}
+
+impl EqualRuns {
+    /// By how large a share two more runs of the cell differ but by chance of this probability; `None` where nothing tells it.
+    pub(crate) fn apart(&self, cell: &CellRecord, probability: f64) -> Option<f64> {
+        let own = self.of_cells.get(&key(&cell.factors, &Limits::default()));
+        let own = own.and_then(|scatter| scatter.apart(probability));
+        let kind = self.of_kinds.get(&kind(cell));
+        let apart = own.or_else(|| kind.and_then(|scatter| scatter.apart(probability)));
+        apart.map(f64::exp_m1)
     }
 }
 

@@ -176,7 +176,13 @@ fn the_page_has_each_of_them() {
 fn each_is_compared_with_itself() {
     for (set, word) in SETTINGS {
         let (a, b) = (run(set), run(set));
-        let comparison = compare(&a, &b, &crate::Limits::default()).unwrap();
+        let comparison = compare(
+            &a,
+            &b,
+            &crate::Chronicle::default(),
+            &crate::Limits::default(),
+        )
+        .unwrap();
         assert_eq!((comparison.only_a.len(), comparison.only_b.len()), (0, 0));
         let word = word.split('=').next().unwrap_or(word);
         let text = compare_table(&comparison, [&a, &b], 200);

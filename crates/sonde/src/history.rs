@@ -11,10 +11,10 @@ use crate::measure::command_line;
 use crate::output::{self, Print, say};
 use clap::Args;
 use serde::Serialize;
-use sonde_measure::{Number, Quantity, RunState};
+use sonde_measure::{Number, Quantity, Run, RunState};
 use sonde_record::Store;
 use sonde_report::{Chronicle, History};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Of which runs, and what follows from it.
 #[derive(Debug, Args)]
@@ -132,6 +132,34 @@ fn read(options: &HistoryOptions) -> Result<History, Failure> {
         chronicle.add(&store.load(id).map_err(Failure::cannot)?);
     }
     Ok(chronicle.history(options.threshold_per_mille))
+}
+
+/// So many runs say how far apart equal ones are.
+const EQUAL_RUNS: usize = 30;
+
+/// The newest runs of the store on the hosts of `a` that have ended, without `b`: `a` is the last.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn before(out: &Path, a: &Run, b: &Run) -> Result<Chronicle, Failure> {
+    let store = Store::read(out).map_err(Failure::cannot)?;
+    let is_other = |id: &str| id != a.head.id && id != b.head.id;
+    let mut chronicle = Chronicle::default();
+    let heads = store.runs().map_err(Failure::cannot)?;
+    let ids: Vec<String> = (heads.into_iter())
+        .filter(|head| head.state != RunState::Open && is_other(&head.id))
+        .map(|head| head.id)
+        .collect();
+    let hosts =
+        |run: &Run| -> Vec<String> { run.hosts.iter().map(|one| one.name.clone()).collect() };
+    for id in ids.iter().skip(ids.len().saturating_sub(EQUAL_RUNS)) {
+        let run = store.load(id).map_err(Failure::cannot)?;
+        if hosts(&run) == hosts(a) {
+            chronicle.add(&run);
+        }
+    }
+    chronicle.add(a);
+    Ok(chronicle)
 }
 
 /// What became worse fails where that was asked for; too few runs leave it open.

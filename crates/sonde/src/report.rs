@@ -254,7 +254,9 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                 ignore: ignore.into_iter().collect(),
             };
             let (a, b) = (load(Some(baseline))?, load(run)?);
-            let comparison = sonde_report::compare(&a, &b, &limits).map_err(Failure::usage)?;
+            let past = crate::history::before(&out, &a, &b)?;
+            let comparison =
+                sonde_report::compare(&a, &b, &past, &limits).map_err(Failure::usage)?;
             match print {
                 Print::Json => {
                     let command = Command::ReportCompare(&comparison);
@@ -324,7 +326,7 @@ fn export(from: &From, output: &OutputOptions) -> Result<i32, Failure> {
 }
 
 /// The columns of `report compare --csv`.
-const COMPARE_COLUMNS: [&str; 20] = [
+const COMPARE_COLUMNS: [&str; 21] = [
     "network",
     "probe",
     "mode",
@@ -343,6 +345,7 @@ const COMPARE_COLUMNS: [&str; 20] = [
     "ratio_low",
     "ratio_high",
     "p",
+    "equal_runs_apart",
     "change",
     "launches_wanted",
 ];

@@ -5,20 +5,23 @@
 //!          two-sided: the share of all ways to divide the pooled launches whose rank sum is at least as far from the
 //!          expected one. Ties have their middle rank. The shares are counted up to 40 launches together, and beyond that
 //!          by the normal law with corrections for ties and continuity.
+//!          Many tests are judged together by [`level_of_all`].
 //! Source:  Efron & Tibshirani, An Introduction to the Bootstrap, §13.3; Mann & Whitney 1947; Lehmann, Nonparametrics, §1.4;
 //!          Abramowitz & Stegun 7.1.26 for the normal law. Deviations: none.
 //! Units:   a difference in the samples' own; its ends rounded outward.
 //! Checked: `identical_populations_are_told_apart_rarely`, `a_shift_is_found`, `known_rank_sums`,
-//!          `counted_and_normal_agree`, `the_seed_decides`.
+//!          `counted_and_normal_agree`, `the_seed_decides`, `many_tests_find_as_little_by_chance_as_one`.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use crate::levels::normal_deviate;
+
 /// Fewer launches have no interval.
 const LAUNCHES_MIN: usize = 6;
 const RESAMPLES: usize = 4_000;
-/// Normal deviates of 5 % on two sides, and of a power of nine tenths.
-const WANTED_Z: f64 = 1.959_964 + 1.281_552;
+/// The normal deviate of a power of nine tenths.
+const POWER_Z: f64 = 1.281_552;
 /// How many more launches a median needs than the rank sum: the efficiencies beside the mean are 2/π and 3/π (Lehmann,
 /// Nonparametrics, §2.4).
 const MEDIAN_COST: f64 = 1.5;
@@ -69,10 +72,14 @@ pub fn difference(first: &[u64], second: &[u64], seed: u64) -> Option<Difference
 /// The medians of launches `first` over those of `second`. `None` below six launches in either, and where the second has a
 /// zero.
 pub fn ratio(first: &[u64], second: &[u64], seed: u64) -> Option<Ratio> {
-    if second.contains(&0) {
+    if !has_ratio(first, second) {
         return None;
     }
     resampled(first, second, seed, |a, b| a / b)
+}
+
+fn has_ratio(first: &[u64], second: &[u64]) -> bool {
+    first.len().min(second.len()) >= LAUNCHES_MIN && !second.contains(&0)
 }
 
 fn resampled(
@@ -121,12 +128,35 @@ fn middle(set: &mut [u64]) -> f64 {
     }
 }
 
-/// Whether the launches `first` and `second` differ: the rank sum says so at 5 %, and one is not in the interval of the ratio. Both,
-/// since the first looks at all launches and the second at the medians that are shown. `None` below six launches in either.
-pub fn is_apart(first: &[u64], second: &[u64], seed: u64) -> Option<bool> {
-    let ratio = ratio(first, second, seed)?;
-    let test = rank_sum(first, second)?;
-    Some(test.p < 0.05 && !(ratio.low..=ratio.high).contains(&1.0))
+/// Whether the launches `first` and `second` differ: the rank sum says so at `level` (0.05 of one comparison; of several see
+/// [`level_of_all`]), and one is not in the interval of the ratio. Both, since the first looks at all launches and the second at the
+/// medians that are shown. `None` below six launches in either.
+pub fn is_apart(first: &[u64], second: &[u64], level: f64, seed: u64) -> Option<bool> {
+    if !has_ratio(first, second) {
+        return None;
+    }
+    // The interval takes much longer than the test.
+    Some(
+        rank_sum(first, second)?.p <= level
+            && ratio(first, second, seed)
+                .is_some_and(|ratio| !(ratio.low..=ratio.high).contains(&1.0)),
+    )
+}
+
+/// The level at which each of several tests with these probabilities is to be judged, so that of what they find the share of chance
+/// is `share` on average; where nothing differs, at most this share of all sets of tests finds anything. Source: Benjamini &
+/// Hochberg, JRSS B 57(1) 1995. 0 where none is found.
+pub fn level_of_all(p: &[f64], share: f64) -> f64 {
+    let mut sorted = p.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let count = sorted.len() as f64;
+    let levels = (1..).map(|rank| share * f64::from(rank) / count);
+    let found = sorted
+        .iter()
+        .zip(levels)
+        .filter(|(p, level)| *p <= level)
+        .last();
+    found.map_or(0.0, |(_, level)| level)
 }
 
 /// Tests whether `first` and `second` can be of one population. `None` when either is empty.
@@ -158,14 +188,14 @@ pub fn rank_sum(first: &[u64], second: &[u64]) -> Option<RankSum> {
     })
 }
 
-/// How many launches each of two sets needs so that a change of every launch by `per_mille` is found ([`is_apart`])
+/// How many launches each of two sets needs so that a change of every launch by `per_mille` is found ([`is_apart`] at `level`)
 /// nine times in ten, judged by how the launches of `sets` are spread around their own medians. `None` below three launches,
 /// and where all are zero.
 ///
-/// Noether's formula with equal sets: n = (1.96 + 1.28)² / 6(s - ½)², times 3/2 for the interval of the medians' ratio, where s is the probability that a changed launch is
+/// Noether's formula with equal sets: n = (z + 1.28)² / 6(s - ½)² with z of the level on two sides, times 3/2 for the interval of the medians' ratio, where s is the probability that a changed launch is
 /// beyond an unchanged one. It is estimated from all pairs of each set, and drawn towards one half as a set of so few tells
-/// it (one pair in each direction is added); where no pair tells, it is that of a normal law of the same spread. Source: Noether, JASA 82(398) 1987. Checked: `power_is_what_was_asked_for`.
-pub fn launches_wanted(sets: &[&[u64]], per_mille: u64) -> Option<u64> {
+/// it (one pair in each direction is added); where no pair tells, it is that of a normal law of the same spread. There are at least so many that the most uneven ranks reach the level. Source: Noether, JASA 82(398) 1987. Checked: `power_is_what_was_asked_for`.
+pub fn launches_wanted(sets: &[&[u64]], per_mille: u64, level: f64) -> Option<u64> {
     let (mut beyond, mut pairs) = (0.0, 0.0);
     for set in sets {
         for (at, one) in set.iter().enumerate() {
@@ -198,9 +228,23 @@ pub fn launches_wanted(sets: &[&[u64]], per_mille: u64) -> Option<u64> {
     if apart <= 0.0 {
         return None;
     }
-    let ranks = WANTED_Z * WANTED_Z / (6.0 * apart * apart);
-    let wanted = (MEDIAN_COST * ranks).ceil() as u64;
-    Some(wanted.max(LAUNCHES_MIN as u64))
+    let z = normal_deviate(level / 2.0) + POWER_Z;
+    let wanted = (MEDIAN_COST * z * z / (6.0 * apart * apart)).ceil() as u64;
+    Some(wanted.max(reaching(level)))
+}
+
+/// The fewest launches in each of two sets of which the most uneven ranks are as improbable as `level`.
+fn reaching(level: f64) -> u64 {
+    let mut p = 2.0;
+    for count in 1..COUNTED_MAX as u64 / 2 {
+        // Two of so many choices: 2n of n grows by (2n)(2n - 1) / n².
+        let n = count as f64;
+        p *= n * n / (2.0 * n * (2.0 * n - 1.0));
+        if p <= level && count >= LAUNCHES_MIN as u64 {
+            return count;
+        }
+    }
+    COUNTED_MAX as u64 / 2
 }
 
 /// The standard deviation of a normal law with the same median distance from the sets' medians, relative to them. `None` where
@@ -371,7 +415,7 @@ mod tests {
             let found = (0..100).filter(|_| {
                 let a = drawn(&mut random, spread, count);
                 let b = drawn(&mut random, spread, count);
-                is_apart(&a, &b, 1).unwrap()
+                is_apart(&a, &b, 0.05, 1).unwrap()
             });
             let found = found.count();
             println!("{count} launches, spread {spread}: {found} of 100");
@@ -390,13 +434,13 @@ mod tests {
             for _ in 0..100 {
                 let a = drawn(&mut random, spread, pilot);
                 let b = drawn(&mut random, spread, pilot);
-                let wanted = launches_wanted(&[&a, &b], 50).unwrap();
+                let wanted = launches_wanted(&[&a, &b], 50, 0.05).unwrap();
                 let a = drawn(&mut random, spread, wanted);
                 let b: Vec<u64> = drawn(&mut random, spread, wanted)
                     .iter()
                     .map(|ns| ns * 105 / 100)
                     .collect();
-                found += u32::from(is_apart(&a, &b, 1).unwrap());
+                found += u32::from(is_apart(&a, &b, 0.05, 1).unwrap());
                 asked += wanted;
             }
             let mean = asked / 100;
@@ -408,11 +452,32 @@ mod tests {
         }
         // A spread of a quarter, in which 5 % turns no pair around.
         let wild = [1_000, 1_400, 800, 1_200, 900, 1_100];
-        let wanted = launches_wanted(&[&wild], 50).unwrap();
+        let wanted = launches_wanted(&[&wild], 50, 0.05).unwrap();
         assert!((100..1_000).contains(&wanted), "{wanted}");
-        assert_eq!(launches_wanted(&[&[5, 5]], 50), None);
-        assert_eq!(launches_wanted(&[&[0; 9]], 50), None);
-        assert_eq!(launches_wanted(&[&[1_000; 9]], 50), Some(12));
+        assert_eq!(launches_wanted(&[&[5, 5]], 50, 0.05), None);
+        assert_eq!(launches_wanted(&[&[0; 9]], 50, 0.05), None);
+        assert_eq!(launches_wanted(&[&[1_000; 9]], 50, 0.05), Some(12));
+    }
+
+    #[test]
+    fn many_tests_find_as_little_by_chance_as_one() {
+        let near = |level: f64, wanted: f64| assert!((level - wanted).abs() < 1e-12, "{level}");
+        // The example of Benjamini and Hochberg, section 4.1: four of fifteen.
+        let printed = [
+            0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.324, 0.4262,
+            0.5719, 0.6528, 0.759, 1.0,
+        ];
+        near(level_of_all(&printed, 0.05), 0.05 * 4.0 / 15.0);
+        near(level_of_all(&[0.04], 0.05), 0.05);
+        near(level_of_all(&[0.04, 0.03], 0.05), 0.05);
+        near(level_of_all(&[0.04, 0.06], 0.05), 0.0);
+        near(level_of_all(&[], 0.05), 0.0);
+        // Six and six: 2 of 924. Seven and seven: 2 of 3432.
+        assert_eq!(
+            [reaching(0.05), reaching(0.0021), reaching(0.0006)],
+            [6, 7, 7]
+        );
+        assert_eq!(reaching(1e-300), 20);
     }
 
     #[test]

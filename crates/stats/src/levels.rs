@@ -11,7 +11,7 @@
 //!          Deviations: none.
 //! Units:   of the values; logarithms where changes are relative.
 //! Checked: `steady_values_have_one_level`, `a_change_is_found_after_two`, `what_stands_alone_is_no_level`,
-//!          `what_can_be_found_is_found`, `students_quantiles_are_known`.
+//!          `what_can_be_found_is_found`, `values_of_a_level_are_as_far_apart_as_their_scatter_says`, `students_quantiles_are_known`.
 
 use std::ops::Range;
 
@@ -21,6 +21,8 @@ const FALSE_SHARE: f64 = 1e-3;
 const LEVEL_MIN: usize = 2;
 /// Values that can be divided.
 const VALUES_MIN: usize = 6;
+/// Degrees of freedom that tell a deviation.
+const FREE_MIN: usize = 5;
 /// The least deviation of values.
 const DEVIATION_MIN: f64 = 1e-3;
 
@@ -66,6 +68,24 @@ impl Sequences {
         Some((t * deviation * parts.sqrt()).max(self.least))
     }
 
+    /// How values scatter about their levels.
+    pub fn scatter(self, values: &[f64]) -> Scatter {
+        let begins = self.changes(values);
+        let ends = begins.iter().copied().chain([values.len()]);
+        let starts = std::iter::once(0).chain(begins.iter().copied());
+        let mut all = Scatter::default();
+        for (start, end) in starts.zip(ends) {
+            let level = values.get(start..end).unwrap_or_default();
+            if !level.is_empty() {
+                all.add(Scatter {
+                    squares: squares(level),
+                    free: level.len() - 1,
+                });
+            }
+        }
+        all
+    }
+
     /// Where a window is divided best, and how far beyond its bound that is, if it is to be divided.
     fn division(self, values: &[f64], window: Range<usize>, looks: usize) -> Option<(f64, usize)> {
         let all = values.get(window.clone())?;
@@ -90,6 +110,30 @@ impl Sequences {
     fn bound(self, values: usize, looks: usize) -> f64 {
         let looks = self.count.max(1) * looks.max(1);
         students(FALSE_SHARE / (2 * looks) as f64, (values - 2) as f64)
+    }
+}
+
+/// How values of one level scatter about it: of several sequences, or of one.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Scatter {
+    squares: f64,
+    free: usize,
+}
+
+impl Scatter {
+    /// That of both together.
+    pub fn add(&mut self, other: Self) {
+        self.squares += other.squares;
+        self.free += other.free;
+    }
+
+    /// How far apart two more values of the level are but by chance of this probability, below one half; `None` of fewer than
+    /// five degrees of freedom.
+    pub fn apart(self, probability: f64) -> Option<f64> {
+        (self.free >= FREE_MIN).then_some(())?;
+        let free = self.free as f64;
+        let deviation = (self.squares / free).sqrt().max(DEVIATION_MIN);
+        Some(students(probability / 2.0, free) * deviation * std::f64::consts::SQRT_2)
     }
 }
 
@@ -132,12 +176,12 @@ fn squares(values: &[f64]) -> f64 {
 
 /// Student's t with so many degrees of freedom that is exceeded with this probability, below one half.
 fn students(p: f64, free: f64) -> f64 {
-    let z = normal(p) * (8.0 * free + 3.0) / (8.0 * free + 1.0);
+    let z = normal_deviate(p) * (8.0 * free + 3.0) / (8.0 * free + 1.0);
     (free * (z * z / free).exp_m1()).sqrt()
 }
 
 /// The standard normal deviate that is exceeded with this probability, below one half; within 4.5·10⁻⁴.
-fn normal(p: f64) -> f64 {
+pub(crate) fn normal_deviate(p: f64) -> f64 {
     let t = (-2.0 * p.ln()).sqrt();
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
     let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
@@ -175,7 +219,7 @@ mod tests {
             let found = students(p, free);
             assert!((found - t).abs() < 0.01 * t, "{p} {free}: {found}");
         }
-        assert!((normal(1e-6) - 4.753_4).abs() < 1e-3);
+        assert!((normal_deviate(1e-6) - 4.753_4).abs() < 1e-3);
     }
 
     #[test]
@@ -216,6 +260,27 @@ mod tests {
             values[at] += 0.5;
             assert!(ONE.changes(&values).is_empty());
         }
+    }
+
+    #[test]
+    fn values_of_a_level_are_as_far_apart_as_their_scatter_says() {
+        let mut draws = Pcg64Mcg::seed_from_u64(5);
+        let mut beyond = 0;
+        for _ in 0..2_000 {
+            // Two levels, of which the scatter knows nothing.
+            let mut values = steady(&mut draws, 20);
+            values[10..].iter_mut().for_each(|value| *value += 0.2);
+            let apart = ONE.scatter(&values).apart(0.05).unwrap();
+            let two = steady(&mut draws, 2);
+            beyond += usize::from((two[0] - two[1]).abs() > apart);
+        }
+        // One in twenty: 100, give or take 10.
+        assert!((60..=140).contains(&beyond), "{beyond} of 2000");
+        assert_eq!(ONE.scatter(&[1.0; 5]).apart(0.05), None);
+        let mut few = ONE.scatter(&[1.0, 1.01]);
+        (0..4).for_each(|_| few.add(ONE.scatter(&[5.0, 5.01])));
+        // Student's t of five, of a deviation of 0.01/√2: 2.571 · 0.01.
+        assert!((few.apart(0.05).unwrap() - 0.02571).abs() < 3e-4);
     }
 
     #[test]

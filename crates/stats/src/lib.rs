@@ -20,13 +20,14 @@ mod summary;
 mod trend;
 
 pub use comparison::{
-    Difference, RankSum, Ratio, difference, is_apart, launches_wanted, rank_sum, ratio,
+    Difference, RankSum, Ratio, difference, is_apart, launches_wanted, level_of_all, rank_sum,
+    ratio,
 };
 pub use fit::{Fit, FitPoint, fit};
 pub use half_size::half_size;
 pub use interval::{Interval, median_rank_interval, share_interval};
 pub use launches::{Pooled, pool};
-pub use levels::Sequences;
+pub use levels::{Scatter, Sequences};
 pub use precision::{Precision, precision};
 pub use series::{Damaged, FIRST_MAX, Parts, Series};
 pub use summary::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Samples, Summary};

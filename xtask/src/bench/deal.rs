@@ -17,6 +17,8 @@ use serde::Deserialize;
 use sonde_stats::{Interval, is_apart, launches_wanted, median_rank_interval};
 
 const LAUNCHES: usize = 6;
+/// The level of one comparison.
+const ONE: f64 = 0.05;
 /// Launches of a first look, and draws.
 const PILOT: usize = 10;
 const DRAWS: usize = 100;
@@ -65,11 +67,12 @@ fn power(one: &[u64], other: &[u64]) -> Result<()> {
         drawn.collect()
     };
     let pilots = (draw(one, PILOT), draw(other, PILOT));
-    let wanted = launches_wanted(&[&pilots.0, &pilots.1], 50)
+    let wanted = launches_wanted(&[&pilots.0, &pilots.1], 50, ONE)
         .context("ten launches do not say how many are needed")?;
     let count = usize::try_from(wanted)?;
     let mut apart = |set: &[u64]| {
-        let is_one = |_: &usize| is_apart(&draw(one, count), &draw(set, count), 1) == Some(true);
+        let is_one =
+            |_: &usize| is_apart(&draw(one, count), &draw(set, count), ONE, 1) == Some(true);
         (0..DRAWS).filter(is_one).count()
     };
     println!(

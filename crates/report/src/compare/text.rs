@@ -158,10 +158,46 @@ pub(super) fn sentence(rows: &[CompareRow], differences: &[Difference], limits: 
             counted(more, "more repetition")
         )
     }));
+    let share = limits.detect_per_mille as f64 / 1_000.0;
+    let hopeless = rows
+        .iter()
+        .filter(|row| row.equal_runs_apart.is_some_and(|apart| apart.0 >= share));
+    match hopeless.count() {
+        0 => {}
+        count => parts.push(format!(
+            "equal runs differ by {} % or more in {count} of {all}, where more repetitions do not help: \
+             see `sonde report history`",
+            share * 100.0
+        )),
+    }
     let text = parts.join("; ");
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+/// How far apart equal runs are.
+fn equal_runs(rows: &[CompareRow]) -> String {
+    let known: Vec<f64> = rows
+        .iter()
+        .filter_map(|row| Some(row.equal_runs_apart?.0))
+        .collect();
+    let least = known.iter().copied().reduce(f64::min);
+    let most = known.iter().copied().reduce(f64::max);
+    let per_cent = |share: f64| significant(share * 100.0, 2);
+    match (least, most) {
+        (Some(least), Some(most)) if per_cent(least) == per_cent(most) => format!(
+            "Equal runs differ by up to {} % here, as the other runs say.",
+            per_cent(most)
+        ),
+        (Some(least), Some(most)) => format!(
+            "Equal runs differ by up to {} % to {} % here, depending on the configuration, as the other runs say.",
+            per_cent(least),
+            per_cent(most)
+        ),
+        _ => "How far equal runs differ here is not known: measure the baseline twice or more."
+            .into(),
+    }
 }
 
 /// `network (wire; fddi), profile (modern; era)`.
@@ -214,11 +250,12 @@ pub fn compare_table(comparison: &Comparison, runs: [&Run; 2], width: usize) -> 
             .iter()
             .filter(|row| matches!(row.change, Change::Better | Change::Worse));
         let legend = format!(
-            "{} in both runs; significant changes: {} ({} expected by chance). Medians; change: of B against A; ~: no significant \
-             change, or one below the threshold.",
+            "{} in both runs; significant changes: {} (of equal runs, any at all in one comparison of {}). Medians; change: of B \
+             against A; ~: no significant change, or one below the threshold. {}",
             counted(count as u64, "configuration"),
             differ.count(),
-            significant(SIGNIFICANCE * count as f64, 2),
+            (1.0 / SIGNIFICANCE).round(),
+            equal_runs(&comparison.rows),
         );
         parts.push(wrapped(&legend, width, ""));
     }
@@ -338,11 +375,13 @@ mod tests {
     use super::super::compare;
     use super::super::tests::{STEADY, run, times};
     use super::*;
+    use crate::Chronicle;
 
     fn said(a: &[u64], b: &[u64]) -> String {
         let found = compare(
             &run("a", "wire", a),
             &run("b", "wire", b),
+            &Chronicle::default(),
             &Limits::default(),
         );
         found.unwrap().sentence
@@ -377,7 +416,7 @@ mod tests {
     #[test]
     fn nothing_in_common_says_why() {
         let (a, b) = (run("a", "wire", &STEADY), run("b", "wan", &STEADY));
-        let found = compare(&a, &b, &Limits::default()).unwrap();
+        let found = compare(&a, &b, &Chronicle::default(), &Limits::default()).unwrap();
         let text = compare_table(&found, [&a, &b], 120);
         assert!(
             text.starts_with("Nothing was compared: no configuration is the same in both runs;"),
@@ -395,7 +434,7 @@ mod tests {
     #[test]
     fn the_table_fits() {
         let (a, b) = (run("a", "wire", &STEADY), run("b", "wire", &times(1_050)));
-        let found = compare(&a, &b, &Limits::default()).unwrap();
+        let found = compare(&a, &b, &Chronicle::default(), &Limits::default()).unwrap();
         for width in [40, 80, 132] {
             let text = compare_table(&found, [&a, &b], width);
             let widest = text.lines().map(|line| line.chars().count()).max();

@@ -350,7 +350,7 @@ pub fn compared(times: &[Vec<u64>], seed: u64) -> Vec<Measured> {
             ratio_low: ratio.map(|ratio| ratio.low),
             ratio_high: ratio.map(|ratio| ratio.high),
             apart: (at > 0)
-                .then(|| sonde_stats::is_apart(mine, first, seed))
+                .then(|| sonde_stats::is_apart(mine, first, 0.05, seed))
                 .flatten(),
         }
     };
