@@ -1,11 +1,12 @@
 # The outer commands. `make` alone prints them; the work is in scripts/, which also run on their own.
 .DEFAULT_GOAL := help
-.PHONY: help setup build check quick test test-long assess bench fuzz clean
+.PHONY: help setup build package check quick test test-long assess bench fuzz clean
 
 help:
 	@echo 'make setup    install what is missing for building and for the lab (apt packages, by name); more by groups:'
 	@echo '              WITH=mpi,pvm,fabric,ssh,slurm,peers,browser, or WITH=all; and programs'
 	@echo 'make build    the static program: target/release/sonde'
+	@echo 'make package  a Debian package and a tarball of it: target/package'
 	@echo 'make check    format, types of the program and of the page, tidy: under a minute once built'
 	@echo 'make quick    the tests of the crates that changed and of their direct dependents, and one lab    e.g. make quick BASE=HEAD~3'
 	@echo 'make test     format, lints, tidy, licences, build, every test; last line: N passed, N failed, N skipped'
@@ -20,6 +21,9 @@ setup:
 
 build: setup
 	@scripts/build.sh
+
+package: build
+	@scripts/package.sh
 
 check:
 	@scripts/check.sh

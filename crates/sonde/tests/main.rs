@@ -37,6 +37,7 @@ mod paired {
     pub mod lab_npb;
     pub mod lab_npb_trace;
     mod lab_ordinary;
+    mod lab_package;
     mod lab_paths;
     pub mod lab_pattern;
     pub mod lab_place;
