@@ -172,6 +172,26 @@ fn one_whose_library_is_gone_is_refused() {
     assert!(said.contains("nobody_has_this"), "{said}");
 }
 
+#[test]
+fn a_rank_that_is_none_of_its_library_is_refused() {
+    let Some(folder) = Folder::new("rank") else {
+        return;
+    };
+    let open_with = |name: &str, rank: i32, ranks: i32| {
+        let text = format!(
+            "#include \"sonde_adapter.h\"\nstatic int32_t all(struct sonde_rank *r, struct sonde_about *a);\n{}\
+             static int32_t all(struct sonde_rank *r, struct sonde_about *a) \
+             {{ null_about(r, a); a->rank = {rank}; a->ranks = {ranks}; return 0; }}\n",
+            changed("", "mine.about = all;")
+        );
+        open(&folder.object(name, &text, &[]), Options::default()).map(drop)
+    };
+    assert!(open_with("last.so", 2, 3).is_ok());
+    for (name, rank, ranks) in [("high.so", 3, 3), ("low.so", -1, 3), ("none.so", 0, 0)] {
+        assert!(open_with(name, rank, ranks).is_err(), "{rank} of {ranks}");
+    }
+}
+
 fn null(folder: &Folder) -> Loaded {
     open(&folder.null(), Options::default()).unwrap()
 }

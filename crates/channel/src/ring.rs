@@ -641,5 +641,11 @@ mod tests {
             let error = reader.read(&mut [0; 8]).unwrap_err().to_string();
             assert!(error.contains(&length.to_string()), "{error}");
         }
+        // One that is short enough, but not for what is left of the area.
+        let (writer, mut reader) = ends([Wait::Poll, Wait::Poll], 5);
+        reader.bytes = AREA_BYTES as u64 - 1_024;
+        let place = writer.memory.long(slot(0, 0));
+        place.store(word(0, 4_096), Ordering::Release);
+        assert!(reader.read(&mut [0; 8]).is_err());
     }
 }

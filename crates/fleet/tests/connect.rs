@@ -268,6 +268,29 @@ fn all_end_with_their_orchestrator() {
 }
 
 #[test]
+fn hosts_are_in_the_order_of_their_ranks() {
+    let (at, token) = (free_port(), Token::random().unwrap());
+    let ranked = |name: &str, rank: &str| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["join", &at.to_string(), name]);
+        command
+            .env(TOKEN_VARIABLE, token.text())
+            .env("PMI_RANK", rank);
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let _agents = Agents(vec![
+        ranked("n1", "2"),
+        ranked("n2", "0"),
+        ranked("n3", "1"),
+    ]);
+    let fleet = gather(at, 3, &token).unwrap();
+    let names: Vec<&str> = fleet.hosts().iter().map(|host| &*host.name).collect();
+    assert_eq!(names, ["n2", "n3", "n1"]);
+    assert!(fleet.stop().unwrap().is_empty());
+}
+
+#[test]
 fn who_does_not_come_is_told() {
     let (at, token) = (free_port(), Token::random().unwrap());
     let _agents = Agents(vec![agent(at, "n1", &token)]);

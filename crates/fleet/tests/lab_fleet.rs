@@ -151,11 +151,10 @@ fn assert_every_start_up_is_cold(config: &Config, setup_ns: u64) {
             // Whatever warmed the way would have taken the set-up away.
             let whole = smallest(&size.measurements, None);
             let vc = smallest(&size.measurements, Some(Step::Vc));
-            assert!(
-                whole > setup_ns && vc > setup_ns * 9 / 10,
-                "{} B: {whole} and {vc} of {setup_ns} ns",
-                size.size_bytes
-            );
+            let line = format!("{} B: {whole} and {vc} of {setup_ns} ns", size.size_bytes);
+            assert!(whole > setup_ns, "{line}");
+            // A side that is woken late sees the rest of it alone.
+            measured(|| assert!(vc > setup_ns * 9 / 10, "{line}"));
             least = least.min(vc);
             println!(
                 "{} B: whole {whole} ns, vc {vc} ns, set-up {setup_ns} ns",

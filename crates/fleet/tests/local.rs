@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use sonde_fleet::{Ask, Between, Fleet, Launched};
+use sonde_fleet::{Ask, Between, Fleet, Launched, Stream};
+use sonde_link::Law;
 use sonde_measure::{Path, Wait};
 use sonde_measure::{Probe, Procedure, Sampling, Spec};
 use sonde_measure::{Quantity, Step};
+use sonde_units::Ratio;
 
 fn part() -> PathBuf {
     env!("CARGO_BIN_EXE_sonde-fleet-part").into()
@@ -170,6 +172,22 @@ fn two_agents_talk_over_loopback() {
         "{error}"
     );
     fleet.converse(&ask(Probe::Latency, Path::Udp)).unwrap();
+
+    // A load that cannot begin leaves no agents of its own: 27 bytes hold no header.
+    let before = agents();
+    let stream = Stream {
+        src: 0,
+        dst: 1,
+        rho: Ratio::new(1, 2),
+        law: Law::Poisson,
+        size_bytes: 27,
+        of_bps: 1_000_000_000,
+        mtu_bytes: 1_500,
+    };
+    let lasts = Duration::from_secs(1);
+    let error = fleet.begin_load(&[stream], lasts, lasts, 1).unwrap_err();
+    assert!(error.to_string().contains("27 bytes"), "{error}");
+    assert_eq!(agents(), before);
 
     let began = Instant::now();
     // Those that were killed and not needed again are told of.

@@ -418,4 +418,23 @@ mod tests {
         assert!(open(&mut table, at(32), pair(2)));
         assert_eq!(gone, [pair(1), pair(1), pair(2), pair(3)]);
     }
+
+    #[test]
+    fn bandwidth_that_is_had_again_makes_no_entry_younger() {
+        let mut table = table(2);
+        table.spec.reallocation = Span::millis(2);
+        table.spec.reallocate_after = Span::secs(1);
+        let pair = Pair::new(Port(0), Port(1));
+        let mut waits = |seconds| {
+            let now = Instant::START + Span::secs(seconds);
+            match table.access(now, pair, frame(), |_| {}) {
+                Access::Begins(up) => table.up(up, pair).map(|up| up.took),
+                access => panic!("{access:?}"),
+            }
+        };
+        assert_eq!(waits(0), Some(Span::millis(20)));
+        assert_eq!(waits(9), Some(Span::millis(2)));
+        // Its address entry is older than fifteen seconds, however young its bandwidth.
+        assert_eq!(waits(16), Some(Span::millis(20)));
+    }
 }

@@ -149,7 +149,7 @@ impl Network for Several {
 mod tests {
     use super::*;
     use crate::{FrameId, resolve};
-    use sonde_units::Bytes;
+    use sonde_units::{Bytes, Span};
 
     #[test]
     fn hosts_are_on_each_and_none_disturbs_another() {
@@ -184,5 +184,29 @@ mod tests {
         let (none, counters) = arrivals(&[frame(1, 0, 3)]);
         assert!(none.iter().all(|(_, _, to)| *to == Port(1)));
         assert_eq!(counters.ports[3].delivered, 0);
+    }
+
+    #[test]
+    fn each_network_has_draws_of_its_own() {
+        let spec = resolve("ethernet-100", &|_| unreachable!()).unwrap();
+        let mut network = Several::new(&[&spec, &spec], 2, 0).unwrap();
+        for of in 0..2 {
+            let loss = "loss all 50%".parse().unwrap();
+            network.command_on(of, Instant::START, loss).unwrap();
+        }
+        let mut came = [Vec::new(), Vec::new()];
+        for id in 0..64 {
+            let now = Instant::START + Span::millis(id);
+            for from in [0, 2] {
+                let frame = Frame::datagram(FrameId(id), Port(from), Port(from + 1), Bytes(1_000));
+                network.offer(now, frame);
+            }
+            while let Some(event) = network.poll(now + Span::micros(999)) {
+                if let Event::Deliver { to, .. } = event {
+                    came[usize::from(to.0 / 2)].push(id);
+                }
+            }
+        }
+        assert_ne!(came[0], came[1]);
     }
 }

@@ -362,6 +362,22 @@ fn only_two_busy_directions_collide() {
 }
 
 #[test]
+fn a_direction_that_has_been_quiet_collides_with_nothing() {
+    let mut stage = Stage::of("ethernet-100");
+    stage.tell(ms(0), "collide h2 100%");
+    // The last comes at the end of a millisecond, which it filled.
+    for n in 0..=120_u64 {
+        stage.offer(ms(1) + Span::micros(90 * n), H2, To::One(H1));
+    }
+    // The other direction begins long after it.
+    for n in 0..200_u64 {
+        stage.offer(ms(40) + Span::micros(90 * n), H1, To::One(H2));
+    }
+    stage.end();
+    assert_eq!(stage.losses(), []);
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let mut network = Fabric::new(&named("ethernet-100").unwrap(), 2, 1).unwrap();
     let mut refuse = |text: &str| network.command(ms(1), text.parse().unwrap()).unwrap_err();

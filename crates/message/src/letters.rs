@@ -499,6 +499,26 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_goes_on_while_anything_moves() {
+        two(Duration::from_secs(1), |messenger| {
+            let tags = [1, 1, 1, 1, 1, 1, 2];
+            if messenger.rank(WORLD) == 1 {
+                for tag in tags {
+                    std::thread::sleep(Duration::from_millis(250));
+                    messenger.send(WORLD, 0, tag, &[]).unwrap();
+                }
+            } else {
+                for tag in tags.into_iter().rev() {
+                    let from = Source::Rank(1);
+                    let came = messenger.recv(WORLD, from, Tagged::With(tag), &mut []);
+                    assert_eq!(came.unwrap().tag, tag);
+                }
+            }
+            messenger.finish().unwrap();
+        });
+    }
+
+    #[test]
     fn requests_probes_and_wildcards() {
         two(TIMEOUT, |messenger| {
             let other = 1 - messenger.rank(WORLD);

@@ -88,6 +88,7 @@ mod tests {
     use super::*;
     use crate::cluster::testing::sites;
     use crate::cost::links;
+    use crate::{Host, Leg, Matrix};
     use crate::{Pattern, cost, random, round_robin};
     use proptest::prelude::*;
 
@@ -103,6 +104,36 @@ mod tests {
             .filter(|rank| hosts[*rank] != hosts[(rank + 1) % 8])
             .count();
         assert_eq!(across, 2, "a ring is cut twice: {hosts:?}");
+    }
+
+    #[test]
+    fn the_room_that_a_rank_leaves_is_free() {
+        // Rank 0 goes to rank 1 on h2; only then is room for rank 2 on h1, which is nearer to rank 3.
+        let ms = [
+            [0.0, 1.0, 100.0, 1.0],
+            [1.0, 0.0, 100.0, 100.0],
+            [100.0, 100.0, 0.0, 5.0],
+            [1.0, 100.0, 5.0, 0.0],
+        ];
+        let hosts = [1, 2, 1, 1].iter().enumerate().map(|(at, slots)| Host {
+            name: format!("h{}", at + 1),
+            slots: *slots,
+            site: 0,
+        });
+        let leg = |from: usize, to: usize| {
+            let leg = Leg {
+                latency_s: ms[from][to] * 1e-3,
+                bytes_per_s: 1e9,
+            };
+            (leg, Vec::new())
+        };
+        let cluster = Cluster::new(hosts.collect(), vec!["site".into()], Vec::new(), leg).unwrap();
+        let mut matrix = Matrix::new(4).unwrap();
+        matrix.add(0, 1, 100, 1);
+        matrix.add(2, 3, 100, 1);
+        let start = Placement::new(vec![0, 1, 2, 3]);
+        let refined = refine(&links(&matrix), &cluster, &start);
+        assert_eq!(refined.placement.hosts(), [1, 1, 0, 3]);
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::agents::{
     self, Agent, HERE, SOON, agents, conversation, impatient, measure, sampled, samples, serve,
 };
+use crate::processes;
 use sonde_channel::CONTROL;
 use sonde_measure::{EndedBy, Fixed};
 use sonde_measure::{Knobs, Method, Path, Wait};
@@ -421,6 +422,33 @@ fn batches_of_datagrams_are_counted_one_by_one() {
         assert!(sent > Some(Fixed(20)), "{method}: {sent:?}");
         assert!(received.is_some());
     }
+}
+
+#[test]
+fn an_answer_that_comes_late_was_not_lost() {
+    let (mut client, mut server) = agents();
+    let agent = server.child.id();
+    let mut spec = samples(Path::Udp, 1_000_000);
+    spec = sampled(spec, |sampling| sampling.budget_ns = 1_000_000_000);
+    // After the warm-up the server stands still for longer than a ping is waited for.
+    let pause = std::thread::spawn(move || {
+        processes::soon("no worker came", || !processes::children(agent).is_empty());
+        std::thread::sleep(Duration::from_millis(700));
+        let workers = processes::children(agent);
+        workers
+            .iter()
+            .for_each(|pid| processes::signal("-STOP", *pid));
+        std::thread::sleep(Duration::from_millis(200));
+        workers
+            .iter()
+            .for_each(|pid| processes::signal("-CONT", *pid));
+    });
+    let outcome = conversation(spec)
+        .run(&mut client.link, &mut server.link)
+        .unwrap();
+    pause.join().unwrap();
+    let lost = find(only(&outcome), Quantity::LostShare, Phase::Warm, None);
+    assert_eq!(sample(lost), 0);
 }
 
 #[test]

@@ -148,6 +148,8 @@ mod tests {
             "openmpi:sm",
             "--set",
             "idle=spin",
+            "--set",
+            "hint=a=b",
             "--cpus",
             "0,1:2",
             &text,
@@ -157,7 +159,11 @@ mod tests {
         let wanted = Order::Be {
             joins: Joins::Adapter {
                 path,
-                settings: vec![("idle".into(), "spin".into())],
+                // A value may have a sign of equality.
+                settings: vec![
+                    ("idle".into(), "spin".into()),
+                    ("hint".into(), "a=b".into()),
+                ],
                 ranks: None,
             },
             cpus: vec![vec![0, 1], vec![2]],

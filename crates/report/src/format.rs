@@ -220,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn a_span_has_two_units_at_most() {
+        let told = |s: u64| lasted(s * 1_000_000_000 + 999_999_999);
+        assert_eq!([told(0), told(59)], ["0 s", "59 s"]);
+        assert_eq!([told(60), told(599)], ["1 min 0 s", "9 min 59 s"]);
+        assert_eq!([told(600), told(7_199)], ["10 min", "119 min"]);
+        assert_eq!([told(7_200), told(10_799)], ["2 h 0 min", "2 h 59 min"]);
+    }
+
+    #[test]
     fn days_are_counted() {
         assert_eq!(utc(0), "1970-01-01 00:00:00");
         assert_eq!(utc(951_782_400_000_000_000), "2000-02-29 00:00:00");

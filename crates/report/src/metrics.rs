@@ -135,4 +135,9 @@ mod tests {
         );
         assert!(text.ends_with("# EOF\n"));
     }
+
+    #[test]
+    fn labels_are_of_one_line() {
+        assert_eq!(escaped("a\\b\"c\nd"), "a\\\\b\\\"c\\nd");
+    }
 }

@@ -300,4 +300,23 @@ mod tests {
         assert_eq!(rates, [10_000_000, 9_900_000]);
         assert!(all.iter().all(|block| block.launches == 3));
     }
+
+    #[test]
+    fn a_rate_that_was_not_sent_did_not_come_through() {
+        let plan = Plan::parse(PLAN).unwrap();
+        let blocks = layout::blocks(&plan, &[net("ethernet-10")]).unwrap();
+        let mut run = empty(&blocks);
+        let mut launch = launched(&blocks[0], 0, 10_000_000);
+        // Nine tenths of it came, and 0.05 % of what was sent was lost: less than is allowed.
+        for (one, value) in launch.results[0].series.iter_mut().zip([9_000_000, 500]) {
+            one.series = [value].into_iter().collect();
+        }
+        run.launches.push(launch);
+        let search = Search {
+            run: &run,
+            start: &blocks[0],
+            lost: blocks[0].lost.unwrap(),
+        };
+        assert_eq!(search.passed(&blocks[0], 1), Some(false));
+    }
 }

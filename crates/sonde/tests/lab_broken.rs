@@ -201,6 +201,11 @@ fn a_removed_interface_is_named() {
         assert!(outcome.out.contains("h3 answers"), "{outcome}");
         outcome.tells(&["sonde: eth0 of h2 is gone: it was removed while the lab ran"]);
         assert!(!outcome.err.contains("init"), "{outcome}");
+        // What was sent to it is counted, and no verdict passes over it.
+        outcome.tells(&[
+            "frames were lost outside the model: ",
+            " on the path to an interface",
+        ]);
     }
 }
 

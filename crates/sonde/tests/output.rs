@@ -268,6 +268,22 @@ fn colours_are_for_terminals_that_want_them() {
 }
 
 #[test]
+fn a_history_is_of_the_newest_runs() {
+    let Some(store) = store("history") else {
+        return;
+    };
+    let runs = |line: &str| {
+        let output = command(line, &store).output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["runs"].as_array().unwrap().clone()
+    };
+    let all = runs("report history --out STORE --json");
+    let last = runs("report history -n 2 --out STORE --json");
+    assert!(all.len() > 2);
+    assert_eq!(last, all[all.len() - 2..]);
+}
+
+#[test]
 fn results_go_to_a_file() {
     let Some(store) = store("files") else { return };
     let said = |line: &str| {

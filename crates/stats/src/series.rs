@@ -352,6 +352,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tail_is_told_from_its_number_of_samples_on() {
+        let tails = |count: usize| {
+            let summary = (0..count as u64).collect::<Series>().summary().unwrap();
+            (summary.p99.is_some(), summary.p999.is_some())
+        };
+        assert_eq!(tails(SAMPLES_FOR_P99 - 1), (false, false));
+        assert_eq!(tails(SAMPLES_FOR_P99), (true, false));
+        assert_eq!(tails(SAMPLES_FOR_P999 - 1), (true, false));
+        assert_eq!(tails(SAMPLES_FOR_P999), (true, true));
+    }
+
+    #[test]
     fn the_median_s_interval_is_the_samples_own() {
         let samples: Vec<u64> = (0..900).map(|n| 5_000 + (n * 7_919) % 3_001).collect();
         let series: Series = samples.iter().copied().collect();

@@ -398,6 +398,27 @@ mod tests {
     }
 
     #[test]
+    fn copies_are_told_in_bits() {
+        use std::io::{Read, Write};
+        let (bytes, span) = (4 << 10, std::time::Duration::from_millis(5));
+        // The same by hand; the best of several, since others may have the CPU in between.
+        let by_hand = || {
+            let (mut near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
+            let (begin, mut piece, mut bits) = (std::time::Instant::now(), vec![0; bytes], 0.0);
+            while begin.elapsed() < span {
+                near.write_all(&piece).unwrap();
+                far.read_exact(&mut piece).unwrap();
+                bits += 8.0 * bytes as f64;
+            }
+            bits / begin.elapsed().as_secs_f64()
+        };
+        let own = (0..10).map(|_| by_hand()).fold(0.0, f64::max);
+        let told = (0..10).filter_map(|_| copy_bps(bytes, span)).max().unwrap();
+        // Bytes for bits would be an eighth.
+        assert!((0.3..3.5).contains(&(told as f64 / own)), "{told} of {own}");
+    }
+
+    #[test]
     fn connections_with_others_are_counted() {
         let text = "  sl  local_address rem_address   st\n\
                     \x20  0: 0100007F:1F90 0100007F:0016 01 00000000\n\

@@ -192,6 +192,7 @@ mod tests {
             refused("1", 1)
         );
         assert!(refused("2.5", 1_000).contains("2.5% or 0.25%"));
+        assert!(refused("10.5", 1_000).contains("10.5% or 1.05%"));
         assert!(refused("many", 1).contains("percentage"));
     }
 }

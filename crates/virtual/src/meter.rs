@@ -240,6 +240,17 @@ mod tests {
         assert_eq!(meter.rate(), Ok(40 * 8_000));
     }
 
+    /// Even for a tenth of the second, and then nothing: what came in the second, not the rate of that tenth.
+    #[test]
+    fn silence_up_to_the_end_counts() {
+        let mut meter = meter();
+        for i in 0..11_000 {
+            let at = Instant::START + Span::micros(i * 100);
+            meter.deliver(at, Bytes(1_000)).unwrap();
+        }
+        assert_eq!(meter.rate(), Ok(999 * 8_000));
+    }
+
     #[test]
     fn nothing_has_no_rate() {
         let mut meter = meter();

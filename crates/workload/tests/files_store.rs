@@ -100,6 +100,10 @@ fn names_are_those_of_files() {
         assert_eq!(store.attributes(within), Err(Status::Stale));
         store.remove_directory(root, b"d").unwrap();
         assert_eq!(store.lookup(root, b"d"), Err(Status::Absent));
+        // What is gone is not read, although it was open.
+        let open = store.create(root, b"o", true).unwrap();
+        store.remove(root, b"o").unwrap();
+        assert_eq!(store.read(open, 0, 1).err(), Some(Status::Stale));
         // A new file of an old name is another file.
         store.remove(root, b"a").unwrap();
         let again = store.create(root, b"a", true).unwrap();

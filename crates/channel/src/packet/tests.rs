@@ -43,6 +43,23 @@ proptest! {
     }
 }
 
+#[test]
+fn a_frame_of_another_program_or_version_is_none() {
+    let head = Head {
+        role: 1,
+        mark: MARK,
+        sequence: 0,
+        length: 4,
+    };
+    let bytes = frame(head, &payload::message(4), 0);
+    assert!(Head::read(&bytes).is_some());
+    for at in [0, 1, 3] {
+        let mut other = bytes.clone();
+        other[ETHERNET_BYTES + at] ^= 1;
+        assert_eq!(Head::read(&other), None, "byte {at}");
+    }
+}
+
 fn options(method: Method, wait: Wait, timeout_ms: u64) -> Options {
     Options {
         timeout: Duration::from_millis(timeout_ms),

@@ -141,7 +141,7 @@ pub(crate) fn call(target: &Target, options: &SshOptions, program: &Program) -> 
 }
 
 impl Calling {
-    /// Goes on until the agent runs; the host's address for its peers, if it is known.
+    /// Goes on until the agent runs; the address at which the host was reached, if it says one.
     pub(crate) fn greet(
         mut self,
         options: &SshOptions,
@@ -153,7 +153,6 @@ impl Calling {
         if greeting.has_program == Some(false) {
             self.copy(program)?;
         }
-        let address = self.target.address.or(greeting.server);
         let name = self.target.name.clone();
         // The streams stay with the link, the child with the agent.
         let opened = (
@@ -181,7 +180,7 @@ impl Calling {
         let child = self.child.take().expect("it is taken once, here");
         Ok((
             Agent::new(link, Body::Process(child), self.said.clone()),
-            address,
+            greeting.server,
         ))
     }
 

@@ -209,4 +209,17 @@ mod tests {
         assert!(standing(1_000, 2_000, 1_900, true).is_same);
         assert_ne!(fingerprint("boot a"), fingerprint("boot b"));
     }
+
+    #[test]
+    fn a_moved_time_is_as_wrong_as_the_worse_reading() {
+        let standing = |bound_ns| Standing {
+            at_ns: 1,
+            offset_ns: 0,
+            bound_ns,
+            is_same: false,
+        };
+        for [first, last] in [[3, 5], [5, 3]].map(|bounds| bounds.map(standing)) {
+            assert_eq!(Course { first, last }.bound_ns(), 5);
+        }
+    }
 }

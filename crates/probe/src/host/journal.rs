@@ -457,6 +457,31 @@ mod tests {
     }
 
     #[test]
+    fn the_last_change_is_undone_first() {
+        let folder = folder("order");
+        let lines = ["a", "b", "c"].map(|before| Line::Set(undo(before)));
+        let mut file = kept(&folder.join("a"), "here 1", &lines);
+        let (_, _, all) = read(&mut file).unwrap();
+        assert_eq!(all, ["c", "b", "a"].map(undo));
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_is_not_ours() {
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let folder = folder("owner");
+        for (mode, ours) in [(0o770, false), (0o705, false), (0o700, true)] {
+            std::fs::set_permissions(&folder, PermissionsExt::from_mode(mode)).unwrap();
+            assert_eq!(is_ours(&folder, false), ours, "{mode:o}");
+        }
+        match chown(&folder, Some(2_001), None) {
+            Ok(()) => assert!(!is_ours(&folder, false)),
+            Err(_) => println!("skipped: only root can give a folder away"),
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn a_stopped_guard_keeps_nothing() {
         let folder = folder("stopped");
         let path = folder.join("a");

@@ -81,6 +81,16 @@ fn text_is_quoted() {
 }
 
 #[test]
+fn each_of_what_needs_quotes_is_quoted_alone() {
+    for text in ["a,b", "a\nb", "a\rb", "a\"b"] {
+        let row = std::collections::BTreeMap::from([("reason", text)]);
+        let quoted = text.replace('"', "\"\"");
+        let told = sonde_record::csv(&["reason"], &[row]).unwrap();
+        assert_eq!(told, format!("reason\n\"{quoted}\"\n"));
+    }
+}
+
+#[test]
 fn json_comes_back() {
     let run = full("r");
     let mut text = Vec::new();

@@ -282,6 +282,16 @@ fn nothing_planned_is_left_out() {
             text: "a signal came".into(),
         });
         assert_eq!(reason(&run.rows()[0]), "not measured: a signal came");
+        // It was resumed, and then ended for another reason: that is why it is not measured.
+        run.events.push(EventRecord {
+            at_unix_ns: 10,
+            kind: "budget".into(),
+            text: "the budget was used up".into(),
+        });
+        assert_eq!(
+            reason(&run.rows()[0]),
+            "not measured: the budget was used up"
+        );
     }
     // All failed, for two causes.
     let all = latencies(3, |cell| {

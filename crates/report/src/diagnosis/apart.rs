@@ -315,6 +315,10 @@ mod tests {
         let settings = &mut all[0].facts.settings;
         settings.read(Setting::TcpRmem, "4096 131072 33554432");
         assert_eq!(apart(&all), []);
+        // Nor is a buffer that is more than half as large.
+        let settings = &mut all[0].facts.settings;
+        settings.read(Setting::TcpRmem, "4096 131072 4194304");
+        assert_eq!(apart(&all), []);
         // Of two that differ nobody is the odd one.
         let mut two = hosts(2);
         two[0].facts.settings.read(Setting::OffloadGro, "off");

@@ -162,4 +162,22 @@ mod tests {
         );
         all.iter().for_each(|one| one.check().unwrap());
     }
+
+    #[test]
+    fn of_two_rates_the_lower_bounds() {
+        let plan = Plan::parse(
+            "[testbed]\nkind = \"lab\"\n[[network]]\nname = \"fddi\"\n[[probe]]\nkind = \"throughput\"\npath = [\"tcp\"]\n",
+        )
+        .unwrap();
+        let rows = [("plain", 200.0), ("uring", 100.0), ("sendfile", 300.0)];
+        let rows = rows.map(|(method, p50)| ResultRow {
+            probe: "throughput".into(),
+            mode: Some("stream".into()),
+            quantity: Quantity::ThroughputBps,
+            ..row("tcp", method, 65_536, p50)
+        });
+        let all = bounds(&rows, Ratio::new(1, 10), &plan);
+        assert_eq!(all.len(), 1);
+        assert_eq!((all[0].min.map(f64::round), all[0].max), (Some(90.0), None));
+    }
 }

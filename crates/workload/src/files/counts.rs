@@ -182,4 +182,18 @@ mod tests {
         let since = later.since(&counts);
         assert_eq!((since.cpu_ns, since.received, since.own_call_ns), (4, 0, 5));
     }
+
+    #[test]
+    fn each_word_has_its_place_and_what_grows_is_of_the_part() {
+        let words: [u64; 15] = std::array::from_fn(|at| at as u64 + 1);
+        let mut to = Encoder::default();
+        to.u32(15);
+        words.iter().for_each(|word| to.u64(*word));
+        let counts = Counts::read(&mut Decoder::new(&to.finish())).unwrap();
+        assert_eq!(counts.words(), words);
+        // A size and two times of the begin do not grow.
+        let mut kept = [0; 15];
+        kept[12..].copy_from_slice(&words[12..]);
+        assert_eq!(counts.since(&counts).words(), kept);
+    }
 }

@@ -185,6 +185,8 @@ mod tests {
         }
         assert_eq!(disk.on_read(now, FILE, 8_192, 16_384), now);
         assert!(disk.on_read(now, FILE, 0, 8_192) > now, "the oldest went");
+        // Of these two blocks the first is cached alone.
+        assert!(disk.on_read(now, FILE, 2 * 8_192, 16_384) > now);
     }
 
     #[test]

@@ -95,7 +95,7 @@ type Plant = fn(&mut Evidence);
 
 #[test]
 fn planted_faults_are_named() {
-    let plants: [(&str, Plant); 15] = [
+    let plants: [(&str, Plant); 16] = [
         ("receive-window", era),
         ("receive-window", |one| {
             era(one);
@@ -106,6 +106,12 @@ fn planted_faults_are_named() {
         ("receive-window", |one| {
             set(&mut one.dst, &[(Setting::TcpRmem, "4096 65536 65536")]);
             (one.rate_bps, one.rwnd_share) = (Some(15e6), Some(0.97));
+        }),
+        ("receive-window", |one| {
+            // The sender's buffer is smaller, but the kernel says that the stream did not wait for it.
+            set(&mut one.dst, &[(Setting::TcpRmem, "4096 65536 131072")]);
+            set(&mut one.src, &[(Setting::TcpWmem, "4096 65536 98304")]);
+            (one.rate_bps, one.rwnd_share) = (Some(20e6), Some(0.9));
         }),
         ("receive-window", |one| {
             set(&mut one.src, &[(Setting::TcpWindowScaling, "0")]);
