@@ -15,7 +15,7 @@
 //! Units:   ratios; thousandths.
 //! Checked: `a_change_is_found`, `the_same_is_the_same`, `few_launches_ask_for_more`, `higher_is_better_for_rates`,
 //!          `what_differs_is_named`, `what_may_differ_does`, `equal_runs_differ_rarely`, `a_planted_change_is_found`,
-//!          `what_equal_runs_differ_by_is_no_change`; the sentences of `text`; `lab_history.rs`.
+//!          `what_equal_runs_differ_by_is_no_change`; the sentences of `text`.
 
 #[cfg(test)]
 mod chance;

@@ -33,8 +33,10 @@ fn a_package_measures_where_nothing_else_is() {
         return;
     }
     let to = stage.path("packages");
-    let mut pack = stage.call(&tree.join("scripts/package.sh"));
-    pack.command.arg(&to);
+    // Packing takes all CPUs, which other tests have labs on.
+    let mut pack = stage.call(Path::new("nice"));
+    pack.command.arg("-n19");
+    pack.command.arg(tree.join("scripts/package.sh")).arg(&to);
     let packed = pack.limit(300).expect(0);
     let files: Vec<&str> = packed.out.lines().collect();
     let [tarball, deb] = files[..] else {
