@@ -113,12 +113,7 @@ fn read(options: &HistoryOptions) -> Result<History, Failure> {
             last.is_some_and(|last| last.name == *name)
         }
     };
-    let heads = store.runs().map_err(Failure::cannot)?;
-    let wanted = |id: &str, state: RunState| state != RunState::Open && is_called(id);
-    let ids: Vec<String> = (heads.into_iter())
-        .filter(|head| wanted(&head.id, head.state))
-        .map(|head| head.id)
-        .collect();
+    let ids = ended(&store, options.last, is_called)?;
     if ids.is_empty() {
         let of = options.name.as_ref();
         let of = of.map_or(String::new(), |name| format!(" of the name {name}"));
@@ -128,31 +123,40 @@ fn read(options: &HistoryOptions) -> Result<History, Failure> {
         )));
     }
     let mut chronicle = Chronicle::default();
-    for id in ids.iter().skip(ids.len().saturating_sub(options.last)) {
+    for id in &ids {
         chronicle.add(&store.load(id).map_err(Failure::cannot)?);
     }
     Ok(chronicle.history(options.threshold_per_mille))
 }
 
+/// The newest `last` of the wanted runs that have ended, the oldest first.
+fn ended(
+    store: &Store,
+    last: usize,
+    wanted: impl Fn(&str) -> bool,
+) -> Result<Vec<String>, Failure> {
+    let heads = store.runs().map_err(Failure::cannot)?;
+    let mut ids: Vec<String> = (heads.into_iter())
+        .filter(|head| head.state != RunState::Open && wanted(&head.id))
+        .map(|head| head.id)
+        .collect();
+    Ok(ids.split_off(ids.len().saturating_sub(last)))
+}
+
 /// So many runs say how far apart equal ones are.
 const EQUAL_RUNS: usize = 30;
 
-/// The newest runs of the store on the hosts of `a` that have ended, without `b`: `a` is the last.
+/// Of the newest runs of the store that have ended those on the hosts of `a`, without `b`: `a` is the last.
 ///
 /// # Errors
 /// The store cannot be read.
 pub fn before(out: &Path, a: &Run, b: &Run) -> Result<Chronicle, Failure> {
     let store = Store::read(out).map_err(Failure::cannot)?;
-    let is_other = |id: &str| id != a.head.id && id != b.head.id;
+    let ids = ended(&store, EQUAL_RUNS, |id| id != a.head.id && id != b.head.id)?;
     let mut chronicle = Chronicle::default();
-    let heads = store.runs().map_err(Failure::cannot)?;
-    let ids: Vec<String> = (heads.into_iter())
-        .filter(|head| head.state != RunState::Open && is_other(&head.id))
-        .map(|head| head.id)
-        .collect();
     let hosts =
         |run: &Run| -> Vec<String> { run.hosts.iter().map(|one| one.name.clone()).collect() };
-    for id in ids.iter().skip(ids.len().saturating_sub(EQUAL_RUNS)) {
+    for id in &ids {
         let run = store.load(id).map_err(Failure::cannot)?;
         if hosts(&run) == hosts(a) {
             chronicle.add(&run);

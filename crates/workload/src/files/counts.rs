@@ -191,7 +191,7 @@ mod tests {
         words.iter().for_each(|word| to.u64(*word));
         let counts = Counts::read(&mut Decoder::new(&to.finish())).unwrap();
         assert_eq!(counts.words(), words);
-        // A size and two times of the begin do not grow.
+        // A size and two start times do not grow.
         let mut kept = [0; 15];
         kept[12..].copy_from_slice(&words[12..]);
         assert_eq!(counts.since(&counts).words(), kept);
