@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use sonde_fleet::{
@@ -16,9 +17,12 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");
 /// What must happen happens within this; it is not a measure of speed.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A port that was free just now.
+/// A port that was free just now, at an address that nothing else takes ports of.
 fn free_port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0")
+    static TAKEN: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
+    TcpListener::bind((Ipv4Addr::new(127, high | 128, low, taken), 0))
         .unwrap()
         .local_addr()
         .unwrap()

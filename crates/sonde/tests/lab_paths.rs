@@ -116,9 +116,14 @@ fn frames_stream_and_have_no_start_up() {
             ("quantity", "throughput_bps".into()),
         ];
         let found = of(&rows_of_stream, &wanted);
-        // Of two repetitions beside other labs one may stand still; 1,472 of 1,538 bytes are the most on a line of 100 Mb/s.
+        // Of two repetitions beside other labs one may stand still; 1,472 of 1,538 bytes are the most on a line of 100 Mb/s,
+        // to which the edges of a second add 0.3 % where the lab is late.
         let rate = found[0]["max"].as_f64().unwrap();
-        assert!(rate > 1e6 && rate <= 95.8e6, "{:#}", found[0]);
+        assert!(
+            rate > 1e6 && rate <= 1e8 * 1_472.0 / 1_538.0 * 1.003,
+            "{:#}",
+            found[0]
+        );
     }
     let outcome = probe(
         &stage,
