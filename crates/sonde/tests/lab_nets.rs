@@ -158,7 +158,7 @@ const LOST: &str = r#"
 try down sonde probe latency --testbed hosts:h2,h5,h3 --launches 6 --budget 50ms --json
 try strict sonde probe latency --testbed hosts:h2,h5,h3 --launches 6 --budget 50ms --json --strict
 try few sonde probe latency --testbed hosts:h2,h5 --launches 2 --json
-try loss sonde probe throughput --testbed hosts:h2,h3 --network eth=eth0 --path udp --with rcvbuf=4KiB --launches 2 --json
+try loss sonde probe throughput --testbed hosts:h2,h3 --network eth=eth0 --path udp --size 1KiB --with rcvbuf=4KiB --launches 2 --json
 try text sonde report show
 try stream sonde probe latency --testbed hosts:h2,h3 --launches 3 --budget 50ms --json-stream
 "#;
