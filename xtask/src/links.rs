@@ -40,7 +40,7 @@ fn is_document(path: &Path) -> bool {
 }
 
 /// Relative link targets with their line numbers.
-fn targets(text: &str) -> Vec<(usize, String)> {
+pub fn targets(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     let mut fenced = false;
     for (index, line) in text.lines().enumerate() {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod book;
 mod corpus;
 mod coverage;
 mod edges;
@@ -77,6 +78,7 @@ What tidy checks:
   page       web/src/view.ts is what `cargo xtask types` makes
   bench      files of bench/ can be read, and docs/performance.md is what they and bench/results/ make
   links      relative links in README, ARCHITECTURE, CONTRIBUTING, CHANGELOG, docs/ and crate READMEs lead somewhere
+  book       docs/SUMMARY.md has each file docs/*.md once, and links to nothing else
 ";
 
 fn main() -> ExitCode {
@@ -130,6 +132,7 @@ fn tidy() -> Result<Vec<Finding>> {
     findings.extend(parsers::check(&tree));
     findings.extend(coverage::check(&tree));
     findings.extend(links::check(&tree));
+    findings.extend(book::check(&tree));
     findings.extend(typescript::check(tree.root())?);
     findings.extend(bench::check(&tree)?);
     findings.sort();

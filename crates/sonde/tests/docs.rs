@@ -3,7 +3,8 @@
 //! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md, and in the ledger of claims, is parsed by the command itself, with
 //!          `--help` put behind its options, so that nothing runs; scripts in quotes are read too. Every network that a line
 //!          names, every file in plans/examples/networks and every TOML block that is a network must be accepted by `lab list`.
-//!          Fields, knobs and networks that the program has must be named by the document that lists them.
+//!          Fields, knobs and networks that the program has must be named by the document that lists them. `lab_walks.rs` runs the
+//!          commands of the tutorial and the how-tos.
 
 use sonde_link::{
     Admission, Class, Ecn, Event, Frame, FrameId, Kind, NetworkSpec, Port, To, Topology,
@@ -535,13 +536,29 @@ fn networks_md_shows_the_catalogue_as_it_is() {
 }
 
 #[test]
-fn the_readme_begins_with_what_a_fresh_machine_needs() {
+fn the_readme_begins_with_what_a_newcomer_needs() {
     let text = read("README.md");
-    let first = text.lines().next().expect("a line");
-    assert!(first.contains("`sudo apt install git make`"), "{first}");
+    assert!(
+        text.starts_with("# sonde\n"),
+        "the title is not the first line"
+    );
     let screen = text.lines().take(30).collect::<Vec<_>>().join("\n");
-    for word in ["make assess", "make test", "Mb/s", "emulation"] {
+    for word in [
+        "sudo apt install git make",
+        "make assess",
+        "make test",
+        "sonde accept ",
+        "sonde lab run ",
+        "sonde probe latency ",
+        "no RDMA verbs, and no GPU",
+        "x86-64",
+        "no root",
+    ] {
         assert!(screen.contains(word), "{word} is not on the first screen");
+    }
+    let picture = text.lines().take(50).collect::<Vec<_>>().join("\n");
+    for word in ["Mb/s", "emulation", "TRUST"] {
+        assert!(picture.contains(word), "{word} is not in the picture");
     }
 }
 

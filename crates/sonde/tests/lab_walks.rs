@@ -1,27 +1,238 @@
-//! The walks of docs/walk-*.md: their scripts, run as a reader types them, end in what the page decides by.
+//! The tutorial and the how-tos of docs/: their commands, run as a reader types them, print what the page shows and end in what it decides by.
 //!
-//! Model:   files are the fenced blocks of the page, commands its own lines, both with fewer hosts, shorter times or one network in
-//!          place of those that are written, so that a walk takes seconds; the words that the decision rests on must appear.
+//! Model:   a page is played from its begin to its end in one folder. A block behind "Write this as `NAME`" is a file, each other block of `sh` is
+//!          run, and a block of `text` must have the shape of what the block before it printed. In a shape a row of numbers is any row of numbers, and a
+//!          unit any of its kind; a line that ends in `...` is compared as far as it goes, one that begins with a label in capitals by its label, and
+//!          what is indented or says how disturbed this machine was (`sonde: `) is not compared. `<!-- long: why -->` before a block leaves it to the long
+//!          tier, and what needs hosts of the reader's own is not run. Long walks are also run with fewer hosts, shorter times or one network in place of
+//!          those that are written, so that they take seconds; there the words that the decision rests on must appear.
+//! Checked: `shapes_are_compared`, `a_page_is_read_block_by_block`.
 
-use crate::lab::{Call, Case, Stage, attachments, has, sonde};
+use crate::lab::{Call, Case, Stage, attachments, has, is_long, skip, sonde};
 use std::path::Path;
 
-const ACCEPT: &str = include_str!("../../../docs/walk-accept.md");
-const WAN: &str = include_str!("../../../docs/walk-wan.md");
+const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");
+const FIND: &str = include_str!("../../../docs/find-a-bad-link.md");
+const TRY: &str = include_str!("../../../docs/try-a-program.md");
+const COMPARE: &str = include_str!("../../../docs/compare-libraries.md");
+const WHY: &str = include_str!("../../../docs/why-is-it-slow.md");
 
-/// The fenced blocks of a language.
-fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
-    let fence = format!("```{language}\n");
-    let rest = page.split(&fence).skip(1);
-    rest.map(|rest| rest.split("```").next().unwrap()).collect()
+/// A fenced block of a page.
+#[derive(Debug, PartialEq)]
+struct Block<'a> {
+    language: &'a str,
+    text: String,
+    /// The file that the reader writes it to.
+    file: Option<&'a str>,
+    is_long: bool,
 }
 
-/// The block that holds these words.
-fn block(page: &'static str, language: &str, words: &str) -> &'static str {
-    let found = blocks(page, language)
-        .into_iter()
-        .find(|block| block.contains(words));
-    found.unwrap_or_else(|| panic!("no block of {language} has {words}"))
+/// The blocks of a page, in its order.
+fn read(page: &str) -> Vec<Block<'_>> {
+    let (mut blocks, mut open) = (Vec::new(), None::<Block<'_>>);
+    let (mut file, mut is_long) = (None, false);
+    for line in page.lines() {
+        match (&mut open, line.strip_prefix("```")) {
+            (None, Some(language)) => {
+                let text = String::new();
+                open = Some(Block {
+                    language,
+                    text,
+                    file,
+                    is_long,
+                });
+                (file, is_long) = (None, false);
+            }
+            (Some(_), Some(_)) => blocks.extend(open.take()),
+            (Some(block), None) => block.text.extend([line, "\n"]),
+            (None, None) => {
+                let named = line.split_once("this as `");
+                file = named.and_then(|(_, rest)| rest.split('`').next()).or(file);
+                is_long |= line.starts_with("<!-- long: ");
+            }
+        }
+    }
+    blocks
+}
+
+/// The words of a line, with `#` for numbers and one unit for all of a kind.
+fn shape(line: &str) -> Vec<String> {
+    let mut words: Vec<_> = line.split_whitespace().map(word).collect();
+    // A number may have blanks within, and a table another number of them.
+    words.dedup_by(|word, last| word == "#" && last == "#");
+    words
+}
+
+fn word(word: &str) -> String {
+    let (mut shape, mut letters) = (String::new(), word.trim_matches('~').chars().peekable());
+    while let Some(letter) = letters.next() {
+        let is_before = letters.peek().is_some_and(char::is_ascii_digit);
+        match letter {
+            '0'..='9' if shape.ends_with('#') => {}
+            '0'..='9' => shape.push('#'),
+            '.' | ',' if is_before && shape.ends_with('#') => {}
+            '-' | '+' if is_before && shape.is_empty() => {}
+            _ => shape.push(letter),
+        }
+    }
+    match shape.as_str() {
+        "ns" | "µs" | "us" | "ms" | "s" => "s".into(),
+        "b/s" | "kb/s" | "Mb/s" | "Gb/s" => "b/s".into(),
+        "-" | "?" => "#".into(),
+        _ => shape,
+    }
+}
+
+/// The lines of `shown` that no line of `printed` has the shape of.
+fn missing<'a>(shown: &'a str, printed: &str) -> Vec<&'a str> {
+    let printed: Vec<_> = printed.lines().map(shape).collect();
+    let is_there = |line: &str| {
+        let first = line.split(' ').next().unwrap_or_default();
+        let is_label = first.len() > 3 && first.chars().all(|letter| letter.is_ascii_uppercase());
+        let (wanted, is_begin) = match line.strip_suffix("...") {
+            _ if is_label => (first, true),
+            Some(begin) => (begin, true),
+            None => (line, false),
+        };
+        let wanted = shape(wanted);
+        let mut all = printed.iter();
+        all.any(|line| line.starts_with(&wanted) && (is_begin || line.len() == wanted.len()))
+    };
+    let is_compared = |line: &&str| {
+        !line.is_empty() && !line.starts_with([' ', '─']) && !line.starts_with("sonde: ")
+    };
+    let lines = shown.lines().filter(is_compared);
+    lines.filter(|line| !is_there(line)).collect()
+}
+
+/// Plays a page.
+fn walk(page: &str) {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(Case::own(case.attachment));
+    let (mut printed, mut runs) = (None::<String>, 0);
+    for block in read(page) {
+        let is_run = block.language == "sh"
+            && (is_long() || !block.is_long)
+            && !block.text.contains("hosts:a,b");
+        if let Some(name) = block.file {
+            std::fs::write(stage.folder.join(name), &block.text).unwrap();
+        } else if block.language == "text" {
+            let missing = printed
+                .as_ref()
+                .map(|printed| missing(&block.text, printed));
+            let missing = missing.unwrap_or_default();
+            assert!(
+                missing.is_empty(),
+                "{missing:#?} in\n{}",
+                printed.unwrap_or_default()
+            );
+        } else if block.language == "sh" {
+            let said = is_run.then(|| shell(&stage, &block.text).limit(900).output());
+            // A verdict is 1 or 3.
+            assert!(
+                said.as_ref()
+                    .is_none_or(|said| matches!(said.code, 0 | 1 | 3)),
+                "{said:?}"
+            );
+            printed = said.map(|said| said.out + &said.err);
+            runs += usize::from(is_run);
+        }
+    }
+    assert!(runs > 0, "no block was run");
+}
+
+#[test]
+fn shapes_are_compared() {
+    let printed =
+        "tcp   block  43.17    42.00 – 43.43  6000     -\n1 host, 3.2 ms\nTRUST    LOW   x\n";
+    for shown in [
+        "tcp block 1 2 – 3 400 1 701",
+        "17 host, 9 µs",
+        "tcp block ...",
+        "TRUST    HIGH  y",
+        "  indented\nsonde: late",
+    ] {
+        assert_eq!(missing(shown, printed), [""; 0], "{shown}");
+    }
+    for shown in ["udp block ...", "1 host", "1 host, 3.2 Mb/s", "MORE  x"] {
+        assert_eq!(missing(shown, printed), [shown]);
+    }
+}
+
+#[test]
+fn a_page_is_read_block_by_block() {
+    let page = "Write this as `a.sh`, and:\n\n```sh\nls\n```\nso\n<!-- long: an hour -->\n```sh\nb\nc\n```\n\n```text\nd\n```\n";
+    let block = |language, text: &str, file, is_long| Block {
+        language,
+        text: text.into(),
+        file,
+        is_long,
+    };
+    let wanted = [
+        block("sh", "ls\n", Some("a.sh"), false),
+        block("sh", "b\nc\n", None, true),
+        block("text", "d\n", None, false),
+    ];
+    assert_eq!(read(page), wanted);
+}
+
+/// Whether what ranks of libraries need is beside the command.
+fn has_ranks() -> bool {
+    let is_there = |name: &str| sonde().with_file_name(name).exists();
+    is_there("sonde-rank")
+        && is_there("adapters/sonde-pvm.so")
+        && is_there("adapters/sonde-openmpi.so")
+        || skip("sonde-rank and adapters beside the command: `sonde doctor --build-adapters`")
+}
+
+#[test]
+fn the_tutorial_is_true() {
+    walk(TUTORIAL);
+}
+
+#[test]
+fn a_bad_host_is_found() {
+    if ["sshd", "ssh", "ssh-keygen"].into_iter().all(has) {
+        walk(FIND);
+    }
+}
+
+#[test]
+fn programs_are_tried() {
+    let has_database =
+        Path::new("/usr/lib/postgresql").exists() || skip("PostgreSQL is not installed");
+    if has_database
+        && ["iperf3", "mpicc.openmpi", "mpirun.openmpi"]
+            .into_iter()
+            .all(has)
+    {
+        walk(TRY);
+    }
+}
+
+#[test]
+fn libraries_are_compared() {
+    if ["mpirun.openmpi", "pvm"].into_iter().all(has) && has_ranks() {
+        walk(COMPARE);
+    }
+}
+
+#[test]
+fn what_is_slow_has_a_reason() {
+    if has("pvm") && has_ranks() {
+        walk(WHY);
+    }
+}
+
+/// The block of a language that holds these words.
+fn block(page: &str, language: &str, words: &str) -> String {
+    let mut found = read(page).into_iter();
+    let block = found.find(|block| block.language == language && block.text.contains(words));
+    block
+        .unwrap_or_else(|| panic!("no block of {language} has {words}"))
+        .text
 }
 
 /// The text with each of these replaced, which must be there.
@@ -32,7 +243,7 @@ fn with(text: &str, changes: &[(&str, &str)]) -> String {
     })
 }
 
-/// A shell in the folder of the stage, which finds the command under test as `sonde`.
+/// A shell in the folder of the stage, which finds the command under test as `sonde`, and what its ranks need beside that command.
 fn shell(stage: &Stage, line: &str) -> Call {
     let program = stage.folder.join("sonde");
     if !program.exists() {
@@ -45,6 +256,8 @@ fn shell(stage: &Stage, line: &str) -> Call {
         "PATH",
         format!("{}:{path}:/usr/sbin", stage.folder.display()),
     )
+    .env("SONDE_RANK", sonde().with_file_name("sonde-rank"))
+    .env("SONDE_ADAPTERS", sonde().with_file_name("adapters"))
     .limit(240)
 }
 
@@ -62,20 +275,17 @@ fn hosts_are_accepted_over_ssh() {
     write(
         "faults",
         &with(
-            block(ACCEPT, "text", "loss h5"),
+            &block(FIND, "text", "loss h5"),
             &[("0s rate h9 5Mbit\n", ""), ("0.5%", "5%")],
         ),
     );
     write(
         "servers.sh",
-        &with(
-            block(ACCEPT, "sh", "ssh-keygen"),
-            &[("seq 2 17", "seq 2 5")],
-        ),
+        &with(&block(FIND, "sh", "ssh-keygen"), &[("seq 2 17", "seq 2 5")]),
     );
-    let accept = block(ACCEPT, "sh", "sonde accept --quick");
+    let accept = &block(FIND, "sh", "sonde accept --quick");
     write("accept.sh", &with(accept, &[("h[2-17]", "h[2-5]")]));
-    let line = block(ACCEPT, "sh", "sonde lab run --hosts 17");
+    let line = &block(FIND, "sh", "sonde lab run --hosts 17");
     let said = shell(&stage, &with(line, &[("--hosts 17", "--hosts 5")])).output();
     assert_eq!(said.code, 0, "{said}");
     assert!(
@@ -101,14 +311,14 @@ fn a_database_runs_over_a_wide_area_network() {
     };
     let stage = Stage::new(Case::own(case.attachment));
     let script = with(
-        block(WAN, "sh", "pgbench"),
+        &block(TRY, "sh", "pgbench"),
         &[
             ("-T 10", "-T 3"),
             ("for clients in 1 8", "for clients in 1"),
         ],
     );
     std::fs::write(stage.folder.join("database.sh"), script).unwrap();
-    let lines = block(WAN, "sh", "-- sh database.sh");
+    let lines = &block(TRY, "sh", "-- sh database.sh");
     let line = lines
         .lines()
         .find(|line| line.contains("wan-100m-20ms"))
@@ -135,11 +345,11 @@ fn an_mpi_program_runs_over_a_wide_area_network() {
     let stage = Stage::new(Case::own(case.attachment));
     std::fs::write(
         stage.folder.join("stencil.c"),
-        block(WAN, "c", "MPI_Allreduce"),
+        block(TRY, "c", "MPI_Allreduce"),
     )
     .unwrap();
     let lines = with(
-        block(WAN, "sh", "mpicc.openmpi"),
+        &block(TRY, "sh", "mpicc.openmpi"),
         &[("ethernet-1g wan-100m-20ms", "wan-100m-20ms")],
     );
     let said = shell(&stage, &lines).output();
