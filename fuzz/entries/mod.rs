@@ -21,6 +21,7 @@ mod network;
 mod packet_frames;
 mod place;
 mod plan;
+mod requests;
 mod script;
 mod words;
 
@@ -48,6 +49,7 @@ pub const ENTRIES: &[(&str, Entry)] = &[
     ("packet_frames", packet_frames::run),
     ("place", place::run),
     ("plan", plan::run),
+    ("requests", requests::run),
     ("script", script::run),
     ("words", words::run),
 ];

@@ -1,6 +1,7 @@
 // What every section is built from.
 import { Figure, type FigureOptions } from './figure'
 import type { Model } from './model'
+import { link, type Route } from './route'
 import type { Selection } from './selection'
 import type { Tooltip } from './tooltip'
 
@@ -8,8 +9,13 @@ export class Context {
     private readonly figures: Figure[] = []
     private readonly others: (() => void)[] = []
 
-    constructor(readonly model: Model, readonly selection: Selection, readonly tooltip: Tooltip) {
+    constructor(readonly model: Model, readonly selection: Selection, readonly tooltip: Tooltip, readonly route: Route, private readonly views: ReadonlySet<string>) {
         selection.onChange(() => this.redraw())
+    }
+
+    /** The link to a view, or to all rows where the run has no such view. */
+    link(view: string, state: [string, string][] = []): string {
+        return link(this.views.has(view) ? view : 'rows', state)
     }
 
     /** A figure that follows the selection. */

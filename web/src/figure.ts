@@ -3,8 +3,9 @@
 //
 // Model:   the point nearest to the pointer within REACH pixels is told. Arrow keys left and right walk along a series,
 //          up and down change the series.
-// Checked: `hover shows a value`, `arrow keys read a figure`.
-import { h, type Child } from './dom'
+// Checked: `hover shows a value`, `arrow keys read a figure`, `a figure is saved as SVG, PNG and CSV`.
+import { h, node, type Child } from './dom'
+import { csv, fileName, png, save, svgText, type Held } from './save'
 import type { Tooltip } from './tooltip'
 
 const REACH = 36
@@ -19,6 +20,8 @@ export interface Point {
     colour: string
     /** What the tooltip says. */
     tell: () => { title: Child; rows: [string, Child][]; note?: Child }
+    /** The record that it stands for, a line of the figure's CSV. */
+    data: object
 }
 
 export interface Drawing {
@@ -35,12 +38,11 @@ export interface FigureOptions {
     empty?: string
 }
 
-const SVG = 'http://www.w3.org/2000/svg'
-
 export class Figure {
     readonly element: HTMLElement
     private readonly place: HTMLElement
     private readonly spoken = h('p', { class: 'unseen', 'aria-live': 'polite' })
+    private readonly tools: HTMLElement
     private drawing: Drawing | null = null
     private mark: SVGCircleElement | null = null
     private at = -1
@@ -56,11 +58,27 @@ export class Figure {
             onblur: () => this.leave(),
             onkeydown: (event) => this.onKey(event as KeyboardEvent),
         })
-        this.element = h('div', { class: 'figure' }, this.place, this.spoken)
+        this.tools = this.saving()
+        this.element = h('div', { class: 'figure' }, this.place, this.spoken, this.tools)
         new ResizeObserver(() => {
             const width = Math.floor(this.place.clientWidth)
             if (width > 0 && width !== this.width) this.draw()
         }).observe(this.place)
+    }
+
+    /** Buttons that save what is drawn. */
+    private saving(): HTMLElement {
+        const title = this.options.label.replace(/\.$/, '')
+        const button = (kind: string, make: (drawing: Drawing) => Blob | Promise<Blob>): HTMLElement => {
+            const pressed = async (): Promise<void> => {
+                if (this.drawing) save(`${fileName(title)}.${kind.toLowerCase()}`, await make(this.drawing))
+            }
+            return h('button', { type: 'button', 'aria-label': `Save as ${kind}: ${title}`, onclick: () => void pressed() }, kind)
+        }
+        return h('div', { class: 'saving no-print', hidden: true }, 'Save ',
+            button('SVG', ({ node }) => new Blob([svgText(node, title)], { type: 'image/svg+xml' })),
+            button('PNG', ({ node }) => png(node, title)),
+            button('CSV', ({ points }) => new Blob([csv([...new Set(points.map((point) => point.data))] as Held[])], { type: 'text/csv' })))
     }
 
     /** Draws anew. */
@@ -69,6 +87,7 @@ export class Figure {
         this.width = Math.floor(this.place.clientWidth)
         if (this.width === 0) return
         this.drawing = this.options.draw(this.width)
+        this.tools.hidden = this.drawing === null
         if (!this.drawing) {
             this.place.replaceChildren(h('p', { class: 'nothing' }, this.options.empty ?? 'Nothing is selected.'))
             return
@@ -123,10 +142,7 @@ export class Figure {
         if (this.at !== index || this.mark === null) {
             this.at = index
             this.mark?.remove()
-            this.mark = document.createElementNS(SVG, 'circle')
-            for (const [name, value] of Object.entries({ cx: point.x, cy: point.y, r: 7, fill: 'none', stroke: point.colour, 'stroke-width': 2, class: 'told' })) {
-                this.mark.setAttribute(name, String(value))
-            }
+            this.mark = node('circle', { cx: point.x, cy: point.y, r: 7, fill: 'none', stroke: point.colour, 'stroke-width': 2, class: 'told' })
             this.drawing.node.appendChild(this.mark)
         }
         const { title, rows, note } = point.tell()

@@ -4,6 +4,7 @@
 //          shades begin at the best and go to what is a half worse at least, so that noise stays pale; where the worst is ten
 //          times the best they go by the logarithm. Up to CELLS_DRAWN cells on a side are drawn one by one, more as one picture.
 // Checked: `a heat map shades what is worse`.
+import { node } from './dom'
 import type { Drawing, Point } from './figure'
 
 export interface HeatOptions {
@@ -17,23 +18,15 @@ export interface HeatOptions {
     format: (value: number) => string
     marks: { src: number; dst: number | null; both: boolean }[]
     tell: (src: number, dst: number, value: number | null) => ReturnType<Point['tell']>
+    record: (src: number, dst: number, value: number | null) => object
 }
 
-const SVG = 'http://www.w3.org/2000/svg'
 const STOPS = 6
 const CELLS_DRAWN = 64
 const SIDE_PX_MAX = 600
+const CELL_PX_MAX = 72
 const LABEL_PX = 11
 const SPAN_MIN = 1.5
-
-type Attributes = Record<string, string | number>
-
-function node(tag: string, attributes: Attributes, text?: string): SVGElement {
-    const made = document.createElementNS(SVG, tag)
-    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, String(value))
-    if (text !== undefined) made.textContent = text
-    return made
-}
 
 /** The shades as they are now: they change with the theme and in print. */
 function stops(): number[][] {
@@ -73,12 +66,12 @@ export function drawHeat(options: HeatOptions): Drawing {
     const { width, side, values, names } = options
     const longest = Math.max(0, ...names.map((name) => name.length))
     const room = names.length ? Math.min(width * 0.3, Math.min(longest, 14) * 6.4 + 10) : 16
-    const whole = Math.min(SIDE_PX_MAX, width - room - 4)
+    const whole = Math.min(SIDE_PX_MAX, CELL_PX_MAX * side, width - room - 4)
     const cell = whole / side
     // Names that fit above their column stand upright.
     const flat = names.length > 0 && longest * 6.4 < cell
     const [left, top] = [room, names.length === 0 ? 4 : flat ? 20 : room]
-    const svg = node('svg', { width: left + whole + 4, height: top + whole + 52, viewBox: `0 0 ${left + whole + 4} ${top + whole + 52}`, class: 'heat' }) as SVGSVGElement
+    const svg = node('svg', { width: left + whole + 4, height: top + whole + 52, viewBox: `0 0 ${left + whole + 4} ${top + whole + 52}`, class: 'heat' })
     const ruler = scale(values, options.risesWorse)
     const shades = stops()
     const colour = (value: number): string => `rgb(${shade(shades, ruler.part(value)).join(' ')})`
@@ -90,7 +83,7 @@ export function drawHeat(options: HeatOptions): Drawing {
     svg.append(legend(left, top + whole + 16, Math.min(whole, 320), shades, ruler, options))
     const points = values.map((value, at): Point => {
         const [src, dst] = [Math.floor(at / side), at % side]
-        return { x: left + (dst + 0.5) * cell, y: top + (src + 0.5) * cell, line: `row ${src}`, colour: value === null ? 'var(--faint)' : colour(value), tell: () => options.tell(src, dst, value) }
+        return { x: left + (dst + 0.5) * cell, y: top + (src + 0.5) * cell, line: `row ${src}`, colour: value === null ? 'var(--faint)' : colour(value), tell: () => options.tell(src, dst, value), data: options.record(src, dst, value) }
     })
     return { node: svg, points: points.filter((_, at) => side > CELLS_DRAWN ? values[at] !== null : Math.floor(at / side) !== at % side || values[at] !== null) }
 }

@@ -1,7 +1,6 @@
 // What the kinds of lines in a figure mean.
-import { h } from './dom'
+import { h, node } from './dom'
 
-const SVG = 'http://www.w3.org/2000/svg'
 export type KeyEntry = 'warm' | 'cold' | 'bound' | 'band' | 'message' | 'stream' | 'ceiling' | 'line' | 'half'
 const WORDS: Record<KeyEntry, string> = {
     warm: 'warm: median of all samples',
@@ -16,13 +15,10 @@ const WORDS: Record<KeyEntry, string> = {
 }
 
 function sample(entry: KeyEntry): SVGSVGElement {
-    const svg = document.createElementNS(SVG, 'svg')
-    const add = (tag: string, attributes: Record<string, string | number>): void => {
-        const node = document.createElementNS(SVG, tag)
-        for (const [name, value] of Object.entries({ stroke: 'currentColor', fill: 'none', 'stroke-width': 1.6, ...attributes })) node.setAttribute(name, String(value))
-        svg.appendChild(node)
+    const svg = node('svg', { viewBox: '0 0 30 14', width: 30, height: 14, 'aria-hidden': 'true' })
+    const add = (tag: 'path' | 'rect' | 'circle', attributes: Record<string, string | number>): void => {
+        svg.append(node(tag, { stroke: 'currentColor', fill: 'none', 'stroke-width': 1.6, ...attributes }))
     }
-    for (const [name, value] of Object.entries({ viewBox: '0 0 30 14', width: 30, height: 14, 'aria-hidden': 'true' })) svg.setAttribute(name, String(value))
     const line = (dash: string, cap = 'butt'): void => add('path', { d: 'M1,7H29', 'stroke-dasharray': dash, 'stroke-linecap': cap })
     if (entry === 'band') add('rect', { x: 1, y: 2, width: 28, height: 10, fill: 'currentColor', 'fill-opacity': 0.2, stroke: 'none' })
     else if (entry === 'stream') add('circle', { cx: 15, cy: 7, r: 5.4, 'stroke-width': 2.4 })

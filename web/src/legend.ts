@@ -1,11 +1,10 @@
 // Legends and filters: buttons that switch series on and off, with the line and symbol as the figures draw them.
 //
 // Checked: `every legend button switches its series off and on again`, `a chip switches a whole network`.
-import { h } from './dom'
+import { h, node, rove } from './dom'
 import { distinct, type Model, type Series, type SymbolName } from './model'
 import type { Selection } from './selection'
 
-const SVG = 'http://www.w3.org/2000/svg'
 const SHAPES: Record<SymbolName, string> = {
     circle: 'M4,0A4,4,0,1,1,-4,0A4,4,0,1,1,4,0Z',
     diamond: 'M0,-5.4L4,0L0,5.4L-4,0Z',
@@ -19,16 +18,8 @@ const SHAPES: Record<SymbolName, string> = {
 
 /** The line and symbol of a series, as in the figures. */
 export function glyph(series: Series): SVGSVGElement {
-    const svg = document.createElementNS(SVG, 'svg')
-    const set = (node: Element, attributes: Record<string, string | number>): void => {
-        for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, String(value))
-    }
-    set(svg, { viewBox: '-13 -7 26 14', width: 26, height: 14, 'aria-hidden': 'true', class: 'glyph' })
-    const line = document.createElementNS(SVG, 'path')
-    set(line, { d: 'M-13,0H13', stroke: series.colour, 'stroke-width': series.weight })
-    const shape = document.createElementNS(SVG, 'path')
-    set(shape, { d: SHAPES[series.symbol], fill: series.colour })
-    svg.append(line, shape)
+    const svg = node('svg', { viewBox: '-13 -7 26 14', width: 26, height: 14, 'aria-hidden': 'true', class: 'glyph' })
+    svg.append(node('path', { d: 'M-13,0H13', stroke: series.colour, 'stroke-width': series.weight }), node('path', { d: SHAPES[series.symbol], fill: series.colour }))
     return svg
 }
 
@@ -58,7 +49,7 @@ export function legend(model: Model, selection: Selection, present: (series: Ser
     }
     selection.onChange(update)
     update()
-    return h('div', { class: 'legend', role: 'group', 'aria-label': 'Legend: switch series on and off' }, groups)
+    return rove(h('div', { class: 'legend', role: 'group', 'aria-label': 'Legend: switch series on and off' }, groups), 'button')
 }
 
 /** The bar of filters above the figures. */
@@ -89,7 +80,7 @@ export function filters(model: Model, selection: Selection): HTMLElement {
     const update = (): void => updates.forEach((each) => each())
     selection.onChange(update)
     update()
-    return bar
+    return rove(bar, 'button')
 }
 
 /** A choice of one among few. */

@@ -97,6 +97,8 @@ export class Model {
     private readonly records = new Map<string, NetworkRecord>()
     private readonly bySeries = new Map<string, ResultRow[]>()
     private readonly byCell = new Map<string, ResultRow[]>()
+    /** Networks of which a row was measured on this machine alone. */
+    private readonly floors = new Set<string>()
 
     constructor(view: View) {
         this.view = view
@@ -105,6 +107,7 @@ export class Model {
         for (const row of view.results) {
             if (!isApart(row)) push(this.bySeries, seriesId(row), row)
             push(this.byCell, row.cell, row)
+            if (row.testbed === 'local') this.floors.add(row.network)
         }
         this.networks = distinct([...view.networks.map((record) => record.row.name), ...view.results.map((row) => row.network)])
         const curved = view.results.filter((row) => row.layer !== 'application')
@@ -161,7 +164,7 @@ export class Model {
     }
 
     private isFloor(network: string): boolean {
-        return this.networks.length > 1 && this.view.results.some((row) => row.network === network && row.testbed === 'local')
+        return this.networks.length > 1 && this.floors.has(network)
     }
 
     network(name: string): NetworkRecord | undefined {
@@ -181,6 +184,11 @@ export class Model {
     within(series: Series): Series {
         const at = Math.max(0, distinct(this.series.map((one) => one.short)).indexOf(series.short))
         return { ...series, colour: `var(--network-${at % COLOURS})`, symbol: SYMBOLS[at % SYMBOLS.length] ?? 'circle' }
+    }
+
+    /** Whether it was asked for of any series. */
+    has(quantity: Quantity): boolean {
+        return this.own.some((row) => row.quantity === quantity)
     }
 
     /** The rows that were asked for, by size. */
@@ -330,11 +338,9 @@ function kernelsOf(model: Model): string | null {
 }
 
 function verdictOf(model: Model): string {
-    if (model.view.heat) return pairsOf(model.view.heat)
-    const kernels = kernelsOf(model)
-    if (kernels) return kernels
-    const libraries = librariesOf(model)
-    if (libraries) return libraries
+    // An assessment measures pairs, libraries and kernels too; its streams come first.
+    const special = model.view.answer ? null : (model.view.heat && pairsOf(model.view.heat)) || kernelsOf(model) || librariesOf(model)
+    if (special) return special
     const first = model.paths.includes('tcp') ? 'tcp' : model.paths[0]
     const ofPath = model.series.filter((series) => series.path === first)
     const idle = ofPath.filter((series) => series.load === null)

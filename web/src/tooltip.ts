@@ -10,8 +10,8 @@ export class Tooltip {
 
     constructor() {
         document.body.appendChild(this.box)
-        const over = (event: Event): void => {
-            const target = event.target instanceof Element ? event.target.closest<HTMLElement>('[data-tip]') : null
+        const over = ({ target: of }: { target: EventTarget | null }): void => {
+            const target = of instanceof Element ? of.closest<HTMLElement>('[data-tip]') : null
             if (!target) return
             const at = target.getBoundingClientRect()
             this.show([target.dataset.tip ?? ''], at.left + at.width / 2, at.top)
@@ -26,7 +26,12 @@ export class Tooltip {
         document.addEventListener('keydown', (event) => {
             if (event.key === 'Escape') this.hide()
         })
-        window.addEventListener('scroll', () => this.hide(), { passive: true })
+        // What has the focus is scrolled to, and its words go along.
+        window.addEventListener('scroll', () => {
+            const isOpen = !this.box.hidden
+            this.hide()
+            if (isOpen && document.activeElement?.matches('[data-tip]')) over({ target: document.activeElement })
+        }, { passive: true })
     }
 
     /** Shows content above a point of the window, or below where there is no room. */

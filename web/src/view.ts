@@ -1,4 +1,5 @@
-// The data of the page: `View` of the crate `report`, and the types within it. Made by `cargo xtask types --write`; `cargo xtask tidy` compares.
+// The data of the page: of a run, of a list, of a comparison and of a history, as the crate `report` writes them, and the types within
+// them. Made by `cargo xtask types --write`; `cargo xtask tidy` compares.
 //
 // Units:   the last part of a name is its unit; rows hold their quantity's own unit, times of day are nanoseconds since 1970.
 
@@ -10,6 +11,8 @@ export interface View {
     run: RunHead
     /** The run in a sentence or two. */
     verdict: string
+    /** What the screen of an assessment says; null of other runs. */
+    answer: Assessment | null
     /** The hosts. */
     hosts: HostRecord[]
     /** The networks, with ceilings and overhead chains. */
@@ -18,7 +21,7 @@ export interface View {
     results: ResultRow[]
     /** How samples are spread. */
     distributions: Distribution[]
-    /** The medians that intervals are made of. */
+    /** The medians that intervals are made of, of what each probe is for. */
     launch_medians: LaunchMedians[]
     /** The cost of messages. */
     fits: FitRow[]
@@ -40,6 +43,8 @@ export interface View {
     sweep: SweepCurve[]
     /** All pairs of hosts as heat maps; null of a run that is not of all pairs. */
     heat: HeatView | null
+    /** Which host, link or direction stands out among all pairs; null of a run that is not of all pairs. */
+    all_pairs: AllPairs | null
     /** What is too much for a page: a sentence each. */
     left_out: string[]
     /** What a person can act on, warnings first. */
@@ -48,12 +53,82 @@ export interface View {
     conditions: [string, string][]
     /** What disturbed the hosts. */
     interference: InterferenceRow[]
+    /** How busy the hosts were over the run. */
+    timeline: Moment[]
     /** What the launches saw beside their samples. */
     seen: SeenRow[]
     /** Check these before trusting the results. */
     warnings: string[]
     /** What happened meanwhile. */
     events: EventRecord[]
+}
+
+/** The runs of a store. */
+export interface RunList {
+    /** `sonde-runs/1`. */
+    schema: RunListSchema
+    /** The folder of the store. */
+    store: string
+    /** The runs, the newest first. */
+    runs: ListedRun[]
+    /** How many older ones there are beside these. */
+    older: number
+}
+
+/** Two runs side by side. */
+export interface ComparedRuns {
+    /** `sonde-compare/1`. */
+    schema: ComparedSchema
+    /** The first run, the baseline. */
+    a: ListedRun
+    /** The second. */
+    b: ListedRun
+    /** What both have, and in what they differ. */
+    comparison: Comparison
+    /** The rows of the comparison in words, in their order. */
+    names: string[]
+    /** Configurations that only the first run has, in words. */
+    only_a: string[]
+    /** Configurations that only the second run has, in words. */
+    only_b: string[]
+    /** Changes below this share are none. */
+    threshold: number
+    /** How far apart equal runs are, in a sentence. */
+    equal_runs: string
+    /** How configurations that differ can be compared, in a sentence; null where none differ. */
+    remedy: string | null
+}
+
+/** The history of a store's runs. */
+export interface HistoryOfRuns {
+    /** `sonde-history/1`. */
+    schema: HistorySchema
+    /** What all its runs are called; null where runs of any name are in it. */
+    name: string | null
+    /** The history. */
+    history: History
+}
+
+/** What a matrix of all pairs says. */
+export interface AllPairs {
+    /** Whether no host, link or direction stands out. */
+    state: Judged
+    /** The network on which they were measured. */
+    network: string
+    /** Ordered pairs of hosts that gave a figure. */
+    pairs: number
+    /** Ordered pairs that there are. */
+    pairs_all: number
+    /** Hosts that are bad; empty where none is, and where that is inconclusive. */
+    hosts: string[]
+    /** Directions that are bad between good hosts, as `a>b`; of a link both. */
+    directions: string[]
+    /** What stands out, with its figures and its remedy, or why it is inconclusive; one sentence where nothing does. */
+    reasons: string[]
+    /** Hosts that are set otherwise than the others. */
+    notes: string[]
+    /** The smallest faults that would have been found four times of five; null where that is not known. */
+    detectable: string | null
 }
 
 /** Where the time of one cell's messages goes. */
@@ -92,6 +167,56 @@ export interface AnatomyRow {
     rest_ns: number
 }
 
+/** What was found of a network. */
+export interface AssessedNetwork {
+    /** The network. */
+    network: string
+    /** Whether it is this machine's loopback beside networks. */
+    is_floor: boolean
+    /** What a stream of TCP can reach; null where that is not known. */
+    possible_bps: number | null
+    /** What the fastest one reached; null where none was measured. */
+    reached_bps: number | null
+    /** Whether the emulation was behind schedule in that measurement. */
+    is_stream_late: boolean
+    /** The one-way times, in the order of `paths`; null where the path was not measured here. */
+    one_way: (OneWay | null)[]
+    /** The kernel's time over that on one host; null where it was not measured on both. */
+    kernel_times: number | null
+}
+
+/** A path whose small messages are told. */
+export interface AssessedPath {
+    /** The path, as `openmpi:tcp`. */
+    path: string
+    /** Its name, as `Open MPI`. */
+    name: string
+}
+
+/** What a run of the main job says, as facts. */
+export interface Assessment {
+    /** What was measured. */
+    scope: Scope
+    /** How far the figures can be trusted. */
+    trust: Trust
+    /** Which host, link or direction stands out; null where not all pairs were measured. */
+    all_pairs: AllPairs | null
+    /** The message whose one-way times stand in `networks`; null where no message was measured. */
+    message_bytes: number | null
+    /** The paths whose one-way times stand in `networks`, at most two. */
+    paths: AssessedPath[]
+    /** The kernel that `networks` hold against one host, as `is`; null where none was measured. */
+    kernel: string | null
+    /** The networks, those that lose most first. */
+    networks: AssessedNetwork[]
+    /** What is lost, the largest first. */
+    lost: Loss[]
+    /** What to do, the most urgent first. */
+    next: Next[]
+    /** How many findings there are. */
+    findings: number
+}
+
 /** What holds a sending host back when its network is busy. */
 export type Backpressure =
     /** A queueing discipline that the emulated network opens and closes. */
@@ -113,6 +238,17 @@ export interface Ceiling {
     value: number
 }
 
+/** How a cell of the second run is to that of the first. */
+export type Change =
+    /** Lower latency or cost, or higher rate. */
+    | 'better'
+    /** Higher latency or cost, or lower rate. */
+    | 'worse'
+    /** No difference was found. */
+    | 'same'
+    /** There are too few launches to find any. */
+    | 'unsure'
+
 /** A clock against another: theirs minus ours. */
 export interface ClockRecord {
     /** At the begin of the run. */
@@ -123,6 +259,121 @@ export interface ClockRecord {
     bound_ns: number
 }
 
+/** One cell of both. */
+export interface CompareRow {
+    /** The cell in the first run. */
+    cell_a: string
+    /** The cell in the second run; the same unless some factors may differ. */
+    cell_b: string
+    /** What is compared. */
+    quantity: Quantity
+    /** The factors of the first cell, as in a row. */
+    probe: string
+    /** Of throughput. */
+    mode: string | null
+    /** Of the first cell. */
+    network: string
+    /** The channel. */
+    path: string
+    /** How bytes are handed over, in the first run. */
+    method: string | null
+    /** `block` or `poll`, in the first run. */
+    wait: string | null
+    /** Background traffic. */
+    load: string | null
+    /** User bytes in a message. */
+    size_bytes: number
+    /** What else was set. */
+    knobs: Record<string, string>
+    /** Launches of the first run. */
+    launches_a: number
+    /** Launches of the second run. */
+    launches_b: number
+    /** The median of the launches' medians, in the quantity's unit. */
+    p50_a: number
+    /** The same of the second run. */
+    p50_b: number
+    /** The second over the first; null below six launches. */
+    ratio: number | null
+    /** Lower end of its interval at 95 %. */
+    ratio_low: number | null
+    /** Upper end of its interval at 95 %. */
+    ratio_high: number | null
+    /** Of the rank sum. */
+    p: number
+    /** How far apart equal runs are here, as a share: as the runs before say, but once in twenty comparisons by chance. What is nearer is no change. Null where they are too few to tell. */
+    equal_runs_apart: number | null
+    /** What follows. */
+    change: Change
+    /** Launches of each run that would find the change asked for nine times in ten, where there are fewer and where any number would. */
+    launches_wanted: number | null
+}
+
+/** The name and version of a comparison's data. */
+export type ComparedSchema =
+    /** The first. */
+    | 'sonde-compare/1'
+
+/** Two runs, compared. */
+export interface Comparison {
+    /** The first run. */
+    run_a: string
+    /** The second run. */
+    run_b: string
+    /** What follows, in one sentence. */
+    sentence: string
+    /** The factors in which cells that one run alone has differ from those of the other, the most frequent first. */
+    differences: Difference[]
+    /** What both have, in the order of the first. */
+    rows: CompareRow[]
+    /** Cells that only the first has a measurement of. */
+    only_a: string[]
+    /** Cells that only the second has a measurement of. */
+    only_b: string[]
+}
+
+/** What was otherwise after a change. */
+export interface Condition {
+    /** What: `kernel`, or the name of a setting. */
+    what: string
+    /** On which hosts; empty where it is of the run. */
+    hosts: string[]
+    /** In the last run before; null where it was not there. */
+    before: string | null
+    /** In the first run after; null where it is not there. */
+    after: string | null
+}
+
+/** A configuration through all runs. */
+export interface Configuration {
+    /** What it is called in words. */
+    name: string
+    /** What was measured. */
+    quantity: Quantity
+    /** The factors, as in a row. */
+    probe: string
+    /** Of throughput. */
+    mode: string | null
+    /** The network. */
+    network: string
+    /** The channel. */
+    path: string
+    /** Background traffic. */
+    load: string | null
+    /** User bytes in a message. */
+    size_bytes: number
+    /** What else was set. */
+    knobs: Record<string, string>
+    /** What it gave, the oldest first; runs that do not have it are left out. */
+    past: Past[]
+    /** Where its level changed, the oldest first. */
+    changes: LevelChange[]
+    /** How much the newest level rises from its first run to its last by its trend, as a share; null where there is none. */
+    trend: number | null
+    /** The least change that would be found two runs after it, as a share; null where the newest level has too few runs. */
+    detectable: number | null
+}
+
 /** A difference with its interval. */
 export interface Cost {
     /** The library's median less the transport's. */
@@ -131,6 +382,18 @@ export interface Cost {
     ci95_low: number | null
     /** Upper end of the interval at 95 %; null below six launches of either. */
     ci95_high: number | null
+}
+
+/** A factor in which cells of the two runs differ. */
+export interface Difference {
+    /** A name of the factors, or a knob. */
+    factor: string
+    /** What it is in the first run, of cells that only this has; empty where nothing is set. */
+    a: string[]
+    /** What it is in the second run. */
+    b: string[]
+    /** Whether the runs may differ in it (`--ignore`). */
+    may_differ: boolean
 }
 
 /** How the samples of a row are spread, all launches together. */
@@ -156,6 +419,19 @@ export interface EventRecord {
     /** In words. */
     text: string
 }
+
+/** A kind of figures. */
+export type Figures =
+    /** Rates of streams. */
+    | 'throughput'
+    /** Rates of single messages. */
+    | 'messages'
+    /** Times of messages. */
+    | 'latency'
+    /** Times of first messages. */
+    | 'startup'
+    /** Times of kernels. */
+    | 'kernel'
 
 /** A sentence with numbers. */
 export interface Finding {
@@ -256,6 +532,21 @@ export interface HeatView {
     marks: HeatMark[]
 }
 
+/** The runs of a store, as a history. */
+export interface History {
+    /** What follows, in a sentence. */
+    sentence: string
+    /** The runs, the oldest first. */
+    runs: PastRun[]
+    /** Those of the newest run. */
+    configurations: Configuration[]
+}
+
+/** The name and version of a history's data. */
+export type HistorySchema =
+    /** The first. */
+    | 'sonde-history/1'
+
 /** What a host is, by its own account. What it does not tell is null. */
 export interface HostFacts {
     /** The name that it gives itself. */
@@ -323,6 +614,15 @@ export interface InterferenceRow {
     /** Part of all its CPUs that the busier host used, in the median launch; null where no host can tell. */
     cpu_busy_share: number | null
 }
+
+/** What a judgement is: of requirements, checks and comparisons, and of all pairs of hosts. */
+export type Judged =
+    /** All that was required, checked or compared holds. */
+    | 'pass'
+    /** Something does not hold, or is missing. */
+    | 'fail'
+    /** Something cannot be told. */
+    | 'inconclusive'
 
 /** A phase of a kernel's timed part. */
 export interface KernelPhase {
@@ -437,6 +737,22 @@ export type Layer =
     /** Requests to objects. */
     | 'objects'
 
+/** A level that ended, and the one that began. */
+export interface LevelChange {
+    /** The first run of the new level, by its place among `runs`. */
+    run: number
+    /** The median of the level before, in the quantity's unit. */
+    before: number
+    /** The median of the new level. */
+    after: number
+    /** The new level over the one before. */
+    ratio: number
+    /** `better` or `worse`. */
+    change: Change
+    /** What was otherwise from then on. */
+    conditions: Condition[]
+}
+
 /** What a library costs on one network, by one way of waiting. */
 export interface LibraryRow {
     /** The network. */
@@ -455,6 +771,46 @@ export interface LibraryRow {
     per_byte_ps: Cost | null
     /** Each size, ascending. */
     sizes: SizeCost[]
+}
+
+/** A run in a list. */
+export interface ListedRun {
+    /** Its id. */
+    run: string
+    /** What it is called; null where it is not. */
+    name: string | null
+    /** When it began. */
+    began_unix_ns: number
+    /** When it ended; null while it runs, and after it was killed. */
+    ended_unix_ns: number | null
+    /** How far it came. */
+    state: RunState
+    /** The command as it was given. */
+    command: string
+}
+
+/** What is lost in one place, by one kind of finding. */
+export interface Loss {
+    /** Where. */
+    at: LostAt
+    /** The rules that found it. */
+    rules: string[]
+    /** The networks on which it is, the one that loses most first. */
+    networks: string[]
+    /** The largest share of a time or rate that is lost. */
+    share: number
+    /** The figures, the largest first: the network of each, and what is lost there. */
+    figures: LossFigure[]
+    /** The same as a sentence. */
+    sentence: string
+}
+
+/** What is lost on one network. */
+export interface LossFigure {
+    /** The network. */
+    network: string
+    /** What is lost. */
+    lost: Lost
 }
 
 /** What is lost. */
@@ -515,6 +871,20 @@ export type LostUnit =
     /** Thousandths of what others have. */
     | 'per_mille'
 
+/** How busy the hosts were during one launch, or several. */
+export interface Moment {
+    /** When it began, since the run did. */
+    began_ms: number
+    /** When it ended. */
+    ended_ms: number
+    /** Part of all its CPUs that the busiest host used; null where no host can tell. */
+    busy_share: number | null
+    /** The same of what a hypervisor took. */
+    stolen_share: number | null
+    /** Part of the deliveries that the emulated network made behind schedule; null where none was emulated. */
+    late_share: number | null
+}
+
 /** A network as it was resolved. */
 export interface NetworkRecord {
     /** Ceilings and overhead chain. Its name is the selector with knobs, and names the network in all rows. */
@@ -553,6 +923,32 @@ export interface NetworkRow {
     overhead: OverheadStep[]
 }
 
+/** One action. */
+export interface Next {
+    /** What. */
+    what: string
+    /** The command that does it; null where there is none. */
+    command: string | null
+}
+
+/** The one-way time of a small message, and its parts. */
+export interface OneWay {
+    /** All of it. */
+    whole_ns: number
+    /** The network's model; null where there is none. */
+    wire_ns: number | null
+    /** The transport and the hosts above it, or all of the transport where the wire is not known; null where that was not measured. */
+    hosts_ns: number | null
+    /** The library above the transport; null of a transport, and where that was not measured. */
+    library_ns: number | null
+    /** Whether the hosts' part is not distinguishable from 0. */
+    is_hosts_unsure: boolean
+    /** Whether the library's part is not distinguishable from 0. */
+    is_library_unsure: boolean
+    /** Whether the emulation was behind schedule in this measurement. */
+    is_late: boolean
+}
+
 /** What remains after one step of framing. */
 export interface OverheadStep {
     /** What the step is, for example `cell`. */
@@ -561,6 +957,24 @@ export interface OverheadStep {
     bps: number
     /** Bytes that are left of one full-sized frame. */
     bytes: number
+}
+
+/** What a configuration gave in one run. */
+export interface Past {
+    /** The run, by its place among `runs`. */
+    run: number
+    /** The median of the launches' medians, in the quantity's unit. */
+    p50: number
+    /** Launches that gave one. */
+    launches: number
+}
+
+/** A run of a history. */
+export interface PastRun {
+    /** Its id. */
+    run: string
+    /** When it began. */
+    began_unix_ns: number
 }
 
 /** Whether anything was set up before the first sample. */
@@ -819,6 +1233,11 @@ export interface RunHead {
     state: RunState
 }
 
+/** The name and version of a list's data. */
+export type RunListSchema =
+    /** The first. */
+    | 'sonde-runs/1'
+
 /** How far a run is. */
 export type RunState =
     /** Begun and not ended: it is running, or it was killed. */
@@ -827,6 +1246,28 @@ export type RunState =
     | 'complete'
     /** It ended before all launches were made: interrupted, out of budget, or a host was lost. `--resume` goes on. */
     | 'partial'
+
+/** What was measured. */
+export interface Scope {
+    /** The run's id. */
+    run: string
+    /** What the hosts are; null where there are no cells. */
+    testbed: Testbed | null
+    /** The hosts. */
+    hosts: string[]
+    /** Networks, without the loopback that is measured beside them. */
+    networks: number
+    /** Ordered pairs of hosts between which something was measured. */
+    pairs: number
+    /** The same without the matrix of all pairs. */
+    pairs_beside: number
+    /** Ordered pairs that there are. */
+    pairs_all: number
+    /** When it began. */
+    began_unix_ns: number
+    /** How long it took; null while it runs, and after it was killed. */
+    took_ns: number | null
+}
 
 /** What the launches of a line and probe saw. */
 export interface SeenRow {
@@ -973,6 +1414,41 @@ export interface Times {
     /** Upper end of the interval at 95 %; null below six launches of either. */
     ci95_high: number | null
 }
+
+/** The trust in a run. */
+export interface Trust {
+    /** How far. */
+    level: TrustLevel
+    /** Cells of emulated networks that were measured. */
+    emulated: number
+    /** Of these, cells in which the emulation was behind schedule. */
+    late: number
+    /** The least and the most CPU time that a hypervisor took, over the networks where it took 1 % or more; null where it did not. */
+    stolen: [number, number] | null
+    /** The fewest and the most repetitions of a cell; null where nothing was measured. */
+    repetitions: [number, number] | null
+    /** Medians that are not known within 5 %. */
+    wide: number
+    /** Medians that have an interval. */
+    intervals: number
+    /** Repetitions that are missing or failed. */
+    missing: number
+    /** Figures that can be used though the emulation was behind schedule. */
+    usable: Figures[]
+    /** Figures that cannot. */
+    unusable: Figures[]
+    /** The reasons, the weightiest first. */
+    reasons: string[]
+}
+
+/** How far figures can be trusted. */
+export type TrustLevel =
+    /** Not without a look at the reasons. */
+    | 'low'
+    /** With the reasons in mind. */
+    | 'medium'
+    /** As they stand. */
+    | 'high'
 
 /** The judgement with its figures. */
 export interface Verdict {

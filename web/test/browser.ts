@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { chromium, type Browser, type BrowserContextOptions, type ElementHandle, type Locator, type Page } from 'playwright-core'
-import { cutView, embed, kernelsView, knobbedView, librariesView, loadedView, pairsView, sampleView, sweptView } from './sample'
+import { chromium, type Browser, type BrowserContextOptions, type ElementHandle, type Locator, type Page, type Response } from 'playwright-core'
+import { assessedView, cutView, embed, kernelsView, knobbedView, librariesView, loadedView, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -38,9 +38,12 @@ after(async () => {
 })
 
 /** A page file that holds this view. */
-export function file(name: string, view: unknown): string {
+export const file = (name: string, view: unknown): string => fileOf(name, view === undefined ? template : embed(template, view))
+
+/** A file of this text. */
+export function fileOf(name: string, text: string): string {
     const path = join(folder, `${name}.html`)
-    writeFileSync(path, view === undefined ? template : embed(template, view))
+    writeFileSync(path, text)
     return path
 }
 
@@ -50,8 +53,22 @@ export interface Opened {
     troubles: string[]
 }
 
-/** Opens a file in a browser that lets nothing but files through. */
-export async function open(path: string, options: BrowserContextOptions = {}): Promise<Opened> {
+/** Opens a view of a file, the first unless it is named, in a browser that lets nothing but files through. */
+export async function open(path: string, { view = '', ...options }: BrowserContextOptions & { view?: string } = {}): Promise<Opened> {
+    const own = pathToFileURL(path).href
+    const opened = await watched((url) => url === own, options)
+    await opened.page.goto(`${own}${view && `#${view}`}`)
+    return opened
+}
+
+/** Opens a place of a server, in a browser that lets nothing but its pages through. */
+export async function openServed(server: string, place: string): Promise<Opened & { response: Response | null }> {
+    const opened = await watched((url) => url.startsWith(server), {})
+    return { ...opened, response: await opened.page.goto(`${server}${place}`) }
+}
+
+/** A page whose troubles are written down; a request of another place than `isOwn` is one. */
+async function watched(isOwn: (url: string) => boolean, options: BrowserContextOptions): Promise<Opened> {
     assert.ok(browser)
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options })
     const page = await context.newPage()
@@ -66,13 +83,21 @@ export async function open(path: string, options: BrowserContextOptions = {}): P
     })
     await page.route('**/*', (route) => {
         const url = route.request().url()
-        if (url === pathToFileURL(path).href) return route.continue()
+        if (isOwn(url)) return route.continue()
         troubles.push(`request: ${url}`)
         return route.abort()
     })
-    await page.goto(pathToFileURL(path).href)
     return { page, troubles }
 }
+
+/** Goes to another view by its link. */
+export async function go(page: Page, view: string): Promise<void> {
+    await page.evaluate((name) => (window.location.hash = name), view)
+    await page.waitForSelector(`[data-view="${view.split('?')[0]}"].view:not([hidden])`)
+}
+
+/** The views that a page has. */
+export const viewsOf = (page: Page): Promise<string[]> => page.$$eval('.view', (views) => views.map((view) => (view as HTMLElement).dataset.view ?? ''))
 
 /** A picture of a part of the page, where pictures are asked for. */
 export async function picture(part: Locator | ElementHandle, name: string): Promise<void> {
@@ -97,7 +122,7 @@ export const sample = (): string => file('sample', sampleView())
 const real = process.env.SONDE_PAGE
 /** Those of an assessment, and the real one; written once. */
 let assessments: [string, string][] | undefined
-export const pages = (): [string, string][] => (assessments ??= [['sample', sample()], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])])
+export const pages = (): [string, string][] => (assessments ??= [['sample', sample()], ['assessed', file('assessed', assessedView())], ['loaded', file('loaded', loadedView())], ...(real ? [['report', resolve(real)] as [string, string]] : [])])
 
 /** Those that have other figures than an assessment; written once. */
 let otherFigures: [string, string][] | undefined

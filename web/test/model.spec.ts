@@ -117,7 +117,7 @@ test('packed rows are the same rows, in a third of the bytes', () => {
     assert.ok(!Array.isArray(results))
     assert.deepEqual(unpacked(results), view.results)
     assert.ok(JSON.stringify(results).length * 3 < JSON.stringify(view.results).length)
-    assert.deepEqual(unpacked({ columns: [] }), [])
+    assert.deepEqual(unpacked({ length: 0, columns: [] }), [])
 })
 
 test('kernels are told in the headline, and are of no series', () => {

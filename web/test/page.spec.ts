@@ -4,9 +4,13 @@ import assert from 'node:assert/strict'
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { Page } from 'playwright-core'
 import type { View } from '../src/view'
-import { IS_LONG, PAGE_BYTES_MAX, SHOTS, TAKES_PICTURES, browserTest, file, open, others, pages, picture, sample, template, type Opened } from './browser'
-import { cutView, packed, pairsView, sampleView, sweptView } from './sample'
+import { IS_LONG, PAGE_BYTES_MAX, SHOTS, TAKES_PICTURES, browserTest, file, go, open, others, pages, sample, template, viewsOf, type Opened } from './browser'
+import { assessedView, cutView, packed, pairsView, sampleView, sweptView } from './sample'
+
+/** A reader walks through a view by the tab key in so many steps at most. */
+const STOPS_MAX = 90
 
 test('the page has its markers once, and is small', () => {
     for (const marker of ['<!--view-begin-->', '<!--view-end-->', 'id="view"']) assert.equal(template.split(marker).length, 2, marker)
@@ -41,11 +45,15 @@ browserTest('nothing is logged and no request leaves, in light and dark, at any 
                 }
                 const { page } = opened
                 await page.waitForSelector('h1')
-                for (let at = 0; at < 12; at += 1) await page.mouse.wheel(0, 1500)
-                // Figures follow the window when they are next drawn.
-                await page.waitForFunction(() => document.documentElement.scrollWidth === document.documentElement.clientWidth, undefined, { timeout: 5_000 }).catch(() => undefined)
-                const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-                assert.equal(wide, 0, `${name} at ${width}: ${wide} px of horizontal scroll`)
+                // What fits into the narrowest window and the widest fits between.
+                const views = await viewsOf(page)
+                for (const view of IS_LONG || width === own[0] || width === own.at(-1) ? views : views.slice(0, 1)) {
+                    await go(page, view)
+                    // Figures follow the window when they are next drawn.
+                    await page.waitForFunction(() => document.documentElement.scrollWidth === document.documentElement.clientWidth, undefined, { timeout: 5_000 }).catch(() => undefined)
+                    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+                    assert.equal(wide, 0, `${name}, ${view} at ${width}: ${wide} px of horizontal scroll`)
+                }
                 if (IS_LONG || width === own.at(-1)) await onPaper(opened, colorScheme)
                 assert.deepEqual(opened.troubles, [], `${name}, ${colorScheme}, ${width}`)
             }
@@ -63,13 +71,19 @@ async function onPaper({ page }: Opened, colorScheme: 'light' | 'dark'): Promise
 }
 
 browserTest('packed rows give the same page', async () => {
-    const texts = []
+    const texts: string[][] = []
     for (const [name, view] of [['plain', sampleView()], ['packed', packed(sampleView())]] as const) {
         const { page, troubles } = await open(file(name, view))
-        texts.push(await page.innerText('main'))
+        const own: string[] = []
+        for (const one of await viewsOf(page)) {
+            await go(page, one)
+            own.push(await page.innerText('main'))
+        }
+        texts.push(own)
         assert.deepEqual(troubles, [])
     }
-    assert.equal(texts[0], texts[1])
+    assert.ok((texts[0]?.length ?? 0) >= 7)
+    assert.deepEqual(texts[0], texts[1])
 })
 
 browserTest('an empty run is drawn without trouble', async () => {
@@ -80,7 +94,7 @@ browserTest('an empty run is drawn without trouble', async () => {
 })
 
 browserTest('the theme changes by the button, and its series change with it', async () => {
-    const { page } = await open(sample(), { colorScheme: 'light' })
+    const { page } = await open(sample(), { view: 'latency', colorScheme: 'light' })
     const colours = (): Promise<string[]> => page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('#latency g[data-part="warm"]') as Element).stroke])
     const light = await colours()
     await page.click('.theme')
@@ -104,30 +118,42 @@ browserTest('hostile strings are inert', async () => {
     // What is a name to the page, and no text from outside.
     hostile.heat?.maps.forEach((map, at) => Object.assign(map, { figure: figures[at] }))
     const path = file('hostile', hostile)
-    const { page, troubles } = await open(path)
+    const { page, troubles } = await open(path, { view: 'pairs' })
     assert.equal(await page.locator('#pairs svg.heat').count(), 3)
     await page.locator('#pairs [data-pair="0 1"]').first().hover()
     assert.ok((await page.innerText('.tooltip')).includes('<svg onload'), 'a host’s name is text')
     assert.ok((await page.innerText('h1')).length > 0)
-    assert.equal(await page.locator('img').count(), 0)
-    assert.equal(await page.locator('[onerror], [onload]').count(), 0)
-    assert.ok((await page.innerText('main')).includes('onerror'), 'the strings are shown as text')
-    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-    assert.equal(wide, 0)
+    for (const view of await viewsOf(page)) {
+        await go(page, view)
+        assert.equal(await page.locator('img').count(), 0)
+        assert.equal(await page.locator('[onerror], [onload]').count(), 0)
+        assert.ok((await page.innerText('main')).includes('onerror'), 'the strings are shown as text')
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+        assert.equal(wide, 0, view)
+    }
     assert.deepEqual(troubles, [])
 })
 
-browserTest('every control has a name, and the headings are in order', async () => {
-    const { page } = await open(sample())
+browserTest('every control has a name, the headings are in order, and the tab key has few stops', async () => {
+    const { page } = await open(file('assessed', assessedView()))
+    for (const view of await viewsOf(page)) {
+        await go(page, view)
+        await checked(page, view)
+    }
+})
+
+async function checked(page: Page, view: string): Promise<void> {
     const nameless = await page.evaluate(() => [...document.querySelectorAll('button, select, input, a, [role="region"], [role="img"]')]
         .filter((element) => !(element.textContent?.trim() || element.getAttribute('aria-label'))).map((element) => element.outerHTML.slice(0, 80)))
-    assert.deepEqual(nameless, [])
-    const levels = await page.evaluate(() => [...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.tagName[1])))
-    assert.equal(levels.filter((level) => level === 1).length, 1)
-    assert.ok(levels.every((level, at) => at === 0 || level <= (levels[at - 1] ?? 1) + 1), String(levels))
-    const links = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')].filter((link) => !document.querySelector(link.getAttribute('href') ?? '')).length)
-    assert.equal(links, 0)
-})
+    assert.deepEqual(nameless, [], view)
+    const levels = await page.evaluate(() => [...document.querySelectorAll('h1, h2, h3')].filter((heading) => (heading as HTMLElement).offsetParent).map((heading) => Number(heading.tagName[1])))
+    assert.equal(levels.filter((level) => level === 1).length, 1, view)
+    assert.ok(levels.every((level, at) => at === 0 || level <= (levels[at - 1] ?? 1) + 1), `${view}: ${levels.join()}`)
+    const lost = await page.evaluate(() => [...document.querySelectorAll('a[href^="#"]')].map((link) => link.getAttribute('href') ?? '').filter((href) => !document.querySelector(`[data-view="${href.slice(1).split('?')[0]}"].view`)))
+    assert.deepEqual(lost, [], view)
+    const stops = await page.evaluate(() => [...document.querySelectorAll<HTMLElement>('a[href], button, select, input, summary, [tabindex]')].filter((one) => one.tabIndex >= 0 && one.offsetParent).length)
+    assert.ok(stops <= STOPS_MAX, `${view}: ${stops} stops of the tab key`)
+}
 
 browserTest('it prints on paper, and its pictures are taken where they are asked for', async () => {
     for (const [name, path] of [...pages(), ...others()]) {
@@ -143,8 +169,9 @@ browserTest('it prints on paper, and its pictures are taken where they are asked
             const { page } = await open(path, { colorScheme, viewport: { width: 1280, height: 1000 } })
             // Bars that stick to the window would lie over the sections.
             await page.addStyleTag({ content: 'nav.top, .filters { position: static !important }' })
-            for (const element of await page.$$('header.masthead, section')) {
-                await picture(element, `${name}-${colorScheme}-${await element.getAttribute('id')}`)
+            for (const view of await viewsOf(page)) {
+                await go(page, view)
+                await page.screenshot({ path: join(SHOTS, `${name}-${colorScheme}-${view}.png`), fullPage: true })
             }
             await page.context().close()
         }

@@ -2,16 +2,19 @@
 //
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
-import type { Ceiling, Distribution, Finding, HeatFigure, HeatMap, KernelRow, LaunchMedians, NetworkRecord, Phase, Quantity, QueueingRow, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
-import type { Embedded } from '../src/read'
+import { gzipSync } from 'node:zlib'
+import type { Ceiling, Distribution, Finding, HeatFigure, HeatMap, KernelRow, LaunchMedians, Loss, NetworkRecord, Phase, Quantity, QueueingRow, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
+import { ALPHABET, type Embedded } from '../src/read'
 
 /** The page with a run in it, as the crate `report` makes it. */
 export function embed(html: string, view: unknown): string {
-    const json = JSON.stringify(view).replace(/</g, '\\u003c')
+    const json = JSON.stringify(view)
+    // Beyond so many bytes it is compressed.
+    const [kind, data] = json.length > 3_000_000 ? ['gzip', gzipSync(json).toString('base64')] : ['json', json.replace(/</g, '\\u003c')]
     const [before, rest] = html.split('<!--view-begin-->')
     const after = rest?.split('<!--view-end-->')[1]
     if (before === undefined || after === undefined) throw new Error('the page has no place for its data')
-    return `${before}<!--view-begin--><script type="application/json" id="view">${json}</script><!--view-end-->${after}`
+    return `${before}<!--view-begin--><script type="application/${kind}" id="view">${data}</script><!--view-end-->${after}`
 }
 
 /** The same view with its rows by column: what the crate `report` does where plain rows would make the page large. */
@@ -19,12 +22,16 @@ export function packed(view: View): Embedded {
     const names = Object.keys(view.results[0] ?? {}) as (keyof ResultRow)[]
     const columns = names.map((name) => {
         const texts = view.results.map((row) => JSON.stringify(row[name]))
-        const values = [...new Set(texts)]
+        const places = new Map([...new Set(texts)].map((text, place) => [text, place]))
         // A list of values pays where most come more than once.
-        if (values.length * 2 > texts.length) return { name, rows: view.results.map((row) => row[name]) }
-        return { name, values: values.map((text): unknown => JSON.parse(text)), rows: texts.map((text) => values.indexOf(text)) }
+        if (places.size * 2 > texts.length) return { name, rows: view.results.map((row) => row[name]) }
+        const values = [...places.keys()].map((text): unknown => JSON.parse(text))
+        let width = 0
+        while (ALPHABET.length ** width < values.length) width += 1
+        const code = (place: number): string => Array.from({ length: width }, (_, nth) => ALPHABET[Math.floor(place / ALPHABET.length ** (width - 1 - nth)) % ALPHABET.length]).join('')
+        return { name, values, codes: texts.map((text) => code(places.get(text) ?? 0)).join('') }
     })
-    return { ...view, results: { columns } }
+    return { ...view, results: { length: view.results.length, columns } }
 }
 
 /** mulberry32. */
@@ -307,7 +314,8 @@ export function sampleView(): View {
             network: network.name, path: 'tcp', method: 'plain', knobs: {}, wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
             setup_ns: network.circuit || null, half_size_bytes: network.name === 'wire' ? null : network.name === 'wan-100m-20ms' ? 252000 : network.line ? Math.round((network.line / 8e9) * 96000) : 26000, residual: 0.031,
         })),
-        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], heat: null, left_out: [], seen: [],
+        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], heat: null, all_pairs: null, answer: null, left_out: [], seen: [],
+        timeline: Array.from({ length: 89 }, (_, at) => ({ began_ms: at * 2000, ended_ms: at * 2000 + 1800, busy_share: at % 11 === 3 ? 0.97 : 0.55 + 0.002 * at, stolen_share: at > 60 && at < 70 ? 0.08 : 0.004, late_share: at % 7 ? 0.001 : 0.06 })),
         findings: FINDINGS,
         conditions: [['Machine', 'AMD EPYC 7B13, 2 CPUs, 24 GiB'], ['Kernel', '6.1.0-28-amd64'], ['CPU plan', 'measured pair pinned to CPU 1, switch on CPU 0'], ['Order', 'shuffled blocks, seed 1'], ['Timer', 'CLOCK_MONOTONIC, 24 ns to read, resolution 1 ns']],
         interference: NETWORKS.flatMap((network) => ['tcp', 'udp'].map((path) => ({
@@ -317,6 +325,52 @@ export function sampleView(): View {
         warnings: ['wan-100m-20ms: 4 of 6 launches of latency were made before the budget ended; their medians have no interval'],
         events: [{ at_unix_ns: BEGAN_NS + 161e9, kind: 'budget', text: 'the budget of 160 s was spent; 2 launches of wan-100m-20ms were left out' }],
     }
+}
+
+/** The sample with what its screen says. */
+export function assessedView(): View {
+    const view = sampleView()
+    const lost = (network: string, by: string, value: number, of: number): Loss['figures'][number] => ({ network, lost: { at: 'library', by, unit: 'ns', value, of, parts: [], causes: [] } })
+    view.answer = {
+        scope: { run: view.run.id, testbed: 'lab', hosts: ['h1', 'h2', 'h3', 'h4'], networks: 5, pairs: 12, pairs_beside: 11, pairs_all: 12, began_unix_ns: BEGAN_NS, took_ns: 178e9 },
+        trust: {
+            level: 'medium', emulated: 200, late: 12, stolen: [0.012, 0.031], repetitions: [6, 6], wide: 12, intervals: 240, missing: 0, usable: ['throughput', 'startup'], unusable: ['latency'],
+            reasons: ['the emulation was behind schedule in 12 of 200 cells', 'a hypervisor took 1.2 to 3.1 % of the CPUs'],
+        },
+        all_pairs: null, message_bytes: 8, paths: [{ path: 'mpich:tcp', name: 'MPICH' }, { path: 'pvm:default', name: 'PVM by daemons' }], kernel: 'is',
+        networks: NETWORKS.map((network, at) => ({
+            network: network.name, is_floor: at === 0, possible_bps: network.steps.at(-1)?.[1] ?? null, reached_bps: Math.round(network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_stream_late: at === 3,
+            one_way: [
+                { whole_ns: network.delay + 22000, wire_ns: at === 0 ? null : network.delay, hosts_ns: 18000, library_ns: 1000, is_hosts_unsure: false, is_library_unsure: at % 2 === 0, is_late: at === 1 },
+                at === 0 ? null : { whole_ns: network.delay + 80000, wire_ns: network.delay, hosts_ns: 18000, library_ns: 62000, is_hosts_unsure: false, is_library_unsure: false, is_late: false },
+            ],
+            kernel_times: at === 0 ? 1 : 3.2 + at * 4,
+        })).reverse(),
+        lost: [
+            { at: 'library', rules: ['library-cost'], networks: ['ethernet-100', 'wire'], share: 0.78, figures: [lost('ethernet-100', 'pvm:default', 62000, 80000)], sentence: 'PVM by daemons adds 52 to 66 µs to a message, 60 to 84 % of it, on 4 networks' },
+            { at: 'start', rules: ['cold-start'], networks: ['atm-oc3c:vc=svc'], share: 0.4, figures: [], sentence: 'atm-oc3c:vc=svc: the first message takes 21 ms, most of it the circuit' },
+        ],
+        next: [{ what: 'on a quiet machine', command: 'sonde assess --hosts 2 --network wire' }, { what: "PVM's direct route: `pvm_setopt(PvmRoute, PvmRouteDirect)`", command: null }],
+        findings: view.findings.length,
+    }
+    return view
+}
+
+/** The assessed sample under so many settings that it has as many rows, none of which is like another. */
+export function largeView(rows: number): View {
+    const view = assessedView()
+    const random = generator(11)
+    const [results, medians] = [view.results, view.launch_medians]
+    const settings = Array.from({ length: Math.ceil(rows / results.length) }, (_, nth) => nth)
+    view.results = settings.flatMap((nth) => results.map((row): ResultRow => {
+        const factor = 0.8 + 0.4 * random()
+        const scaled = (value: number | null): number | null => (value === null ? null : Number((value * factor).toPrecision(6)))
+        const verdict = row.verdict && { ...row.verdict, late: nth, lateness_max_ns: Math.round(1e6 * factor) }
+        return { ...row, cell: `${row.cell.slice(0, 12)}${String(nth).padStart(4, '0')}`, knobs: { sndbuf: `${nth + 1}KiB` }, verdict, min: scaled(row.min), p50: scaled(row.p50), p90: scaled(row.p90), p99: scaled(row.p99), max: scaled(row.max), mean: scaled(row.mean), ci95_low: scaled(row.ci95_low), ci95_high: scaled(row.ci95_high) }
+    })).slice(0, rows)
+    // As the crate `report` thins them.
+    view.launch_medians = settings.flatMap((nth) => medians.map((one) => ({ ...one, cell: `${one.cell.slice(0, 12)}${String(nth).padStart(4, '0')}` }))).filter((one) => one.step === null && ['latency_ns', 'throughput_bps', 'startup_ns'].includes(one.quantity)).slice(0, 2_000)
+    return view
 }
 
 /** A run of two kernels alone, on one host and on four, under three loads; a paper prints some of IS, one of them damaged. */
@@ -493,6 +547,7 @@ export function pairsView(count: number, most = 128): View {
         maps: [map('latency_ns', () => 61000), map('rate_bps', (_, dst) => (dst === bad ? 31e6 : 93e6)), map('duplex_bps', (_, dst) => (dst === bad ? 22e6 : 88e6))],
         marks: [{ rule: 'host-slow', src: 5, dst: null, both: true, sentence: 'h6 is bad: streams to it are 3.0 times slower than those of others.' }, { rule: 'direction-slow', src: 1, dst: 3, both: false, sentence: 'h2 to h4 is slow.' }],
     }
+    view.all_pairs = { state: 'fail', network: 'ethernet-100', pairs: count * (count - 1), pairs_all: count * (count - 1), hosts: ['h6'], directions: ['h2>h4'], reasons: view.heat.marks.map((mark) => mark.sentence), notes: [], detectable: 'a host whose streams are 12 % slower' }
     const row = view.results[0]
     if (!row) throw new Error('the sample has no rows')
     // Single flows are in the heat map, and of no series.

@@ -102,6 +102,7 @@ const PARSERS: &[&str] = &[
     "crates/sonde/src/messages.rs",
     "crates/sonde/src/plan/mod.rs",
     "crates/sonde/src/plan/testbed.rs",
+    "crates/sonde/src/serve/request.rs",
     "crates/stats/src/series/parts.rs",
     "crates/sys/src/file.rs",
     "crates/units/src/matrix.rs",

@@ -1,18 +1,18 @@
 //! The page's types in TypeScript, made of the types whose JSON it reads: `cargo xtask types`.
 //!
 //! Model:   the JSON schema of a type, as serde writes it, names the types within it. Each becomes an interface, or a union where
-//!          it is one of several; the outermost stands first, then all by name. Fields that are always there come first, in their
+//!          it is one of several; the outermost stand first, one for each kind of page, then all by name. Fields that are always there come first, in their
 //!          order in Rust, then by name those that may be absent. What TypeScript would say otherwise than the schema is refused.
-//! Checked: `every_shape_has_its_type`, `what_has_no_type_is_refused`, `a_page_of_other_types_is_found`.
+//! Checked: `every_shape_has_its_type`, `what_several_share_stands_once`, `what_has_no_type_is_refused`, `a_page_of_other_types_is_found`.
 
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value};
-use sonde_report::View;
+use sonde_report::{ComparedRuns, HistoryOfRuns, RunList, View};
 
 use crate::finding::Finding;
 
@@ -65,31 +65,60 @@ fn difference(held: &str, made: &str) -> Option<Finding> {
 
 /// The file of the page's types.
 fn page() -> Result<String> {
+    let types = Types::new()
+        .with::<View>()
+        .with::<RunList>()
+        .with::<ComparedRuns>()
+        .with::<HistoryOfRuns>();
     Ok(format!(
         "\
-// The data of the page: `View` of the crate `report`, and the types within it. Made by `{COMMAND}`; `cargo xtask tidy` compares.
+// The data of the page: of a run, of a list, of a comparison and of a history, as the crate `report` writes them, and the types within
+// them. Made by `{COMMAND}`; `cargo xtask tidy` compares.
 //
 // Units:   the last part of a name is its unit; rows hold their quantity's own unit, times of day are nanoseconds since 1970.
 
 {}",
-        types::<View>()?
+        types.text()?
     ))
 }
 
-/// The type `T` and those within it.
-fn types<T: JsonSchema>() -> Result<String> {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let schema = schema.to_value();
-    let root = [(T::schema_name().into_owned(), &schema)];
-    let within = schema["$defs"].as_object().into_iter().flatten();
-    let all = root
-        .into_iter()
-        .chain(within.map(|(name, one)| (name.clone(), one)));
-    let texts: Vec<String> = all
-        .map(|(name, one)| declaration(&name, one).with_context(|| format!("the type {name}")))
-        .collect::<Result<_>>()?;
-    Ok(texts.join("\n"))
+/// Types that are written down, with those within them.
+struct Types {
+    generator: SchemaGenerator,
+    /// The names of the outermost.
+    outermost: Vec<String>,
+}
+
+impl Types {
+    fn new() -> Self {
+        let settings = SchemaSettings::draft2020_12().for_serialize();
+        Self {
+            generator: settings.into_generator(),
+            outermost: Vec::new(),
+        }
+    }
+
+    /// Also `T`.
+    fn with<T: JsonSchema>(mut self) -> Self {
+        self.generator.subschema_for::<T>();
+        self.outermost.push(T::schema_name().into_owned());
+        self
+    }
+
+    fn text(mut self) -> Result<String> {
+        let all = self.generator.take_definitions(true);
+        let outermost = self.outermost.iter();
+        let within = all.keys().filter(|name| !self.outermost.contains(*name));
+        let texts: Vec<String> = outermost
+            .chain(within)
+            .map(|name| {
+                let of = all.get(name).context("it has no definition");
+                of.and_then(|of| declaration(name, of))
+                    .with_context(|| format!("the type {name}"))
+            })
+            .collect::<Result<_>>()?;
+        Ok(texts.join("\n"))
+    }
 }
 
 /// An interface, or a named union.
@@ -376,7 +405,19 @@ export type Level =
 
     #[test]
     fn every_shape_has_its_type() {
-        assert_eq!(types::<All>().unwrap(), MADE);
+        assert_eq!(Types::new().with::<All>().text().unwrap(), MADE);
+    }
+
+    #[test]
+    fn what_several_share_stands_once() {
+        /// Another.
+        #[derive(Serialize, JsonSchema)]
+        struct Zero {
+            level: Level,
+        }
+        let both = Types::new().with::<Zero>().with::<All>().text().unwrap();
+        let other = "/** Another. */\nexport interface Zero {\n    level: Level\n}\n\n";
+        assert_eq!(both, other.to_owned() + MADE);
     }
 
     #[test]
@@ -392,9 +433,9 @@ export type Level =
             event: Event,
         }
         let of = |made: Result<String>| format!("{:#}", made.unwrap_err());
-        let any = of(types::<Any>());
+        let any = of(Types::new().with::<Any>().text());
         assert!(any.starts_with("the type Any: the field any: "), "{any}");
-        let flat = of(types::<Flat>());
+        let flat = of(Types::new().with::<Flat>().text());
         assert!(flat.starts_with("the type Flat: "), "{flat}");
         assert!(flat.contains("oneOf"), "{flat}");
     }

@@ -149,12 +149,25 @@ impl Store {
     /// # Errors
     /// When there is none, it is not a store, of a newer sonde, or damaged.
     pub fn read(dir: &Path) -> Result<Self, StoreError> {
+        // Not read-only: what a killed process left half done must be rolled back before anything can be read.
+        Self::existing(dir, OpenFlags::SQLITE_OPEN_READ_WRITE)
+    }
+
+    /// Opens the store in the folder `dir` for looking alone: whatever happens, nothing is written. What a killed process left half
+    /// done is [`StoreError::ReadOnly`] here, until [`read`](Self::read) has rolled it back.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn look(dir: &Path) -> Result<Self, StoreError> {
+        Self::existing(dir, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn existing(dir: &Path, flags: OpenFlags) -> Result<Self, StoreError> {
         let path = dir.join(FILE);
         if !path.try_exists().unwrap_or(true) {
             return Err(StoreError::Absent { path });
         }
-        // Not read-only: what a killed process left half done must be rolled back before anything can be read.
-        let store = Self::connect(&path, path.clone(), OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        let store = Self::connect(&path, path.clone(), flags)?;
         if store.is_new().map_err(|fault| store.error("read", fault))? {
             return Err(StoreError::Absent { path: store.path });
         }

@@ -31,7 +31,7 @@ use sonde_stats::{RankSum, Ratio, is_apart, launches_wanted, level_of_all, rank_
 use crate::history::Chronicle;
 
 pub use text::compare_table;
-pub(crate) use text::named;
+pub(crate) use text::{beside, named};
 
 /// In which share of comparisons of equal runs chance finds a difference.
 const SIGNIFICANCE: f64 = 0.05;

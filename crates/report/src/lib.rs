@@ -22,6 +22,7 @@ mod lost;
 pub mod matrix;
 mod metrics;
 mod page;
+mod pages;
 mod queueing;
 mod screen;
 mod seen;
@@ -29,6 +30,7 @@ mod sweep;
 mod table;
 #[cfg(test)]
 mod testing;
+mod timeline;
 #[cfg(test)]
 mod told_apart;
 mod view;
@@ -52,7 +54,11 @@ pub use kernels::{
 pub use library::{Cost, LibraryRow, SizeCost};
 pub use lost::{Lost, LostAt, LostPart, LostUnit};
 pub use metrics::open_metrics;
-pub use page::{PageError, has_page, html};
+pub use page::{PageError, Served, has_page, html, page, policy};
+pub use pages::{
+    ComparedRuns, ComparedSchema, HistoryOfRuns, HistorySchema, LISTED_MAX, ListedRun, PageData,
+    RunList, RunListSchema,
+};
 pub use queueing::QueueingRow;
 pub use screen::{
     AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss, LossFigure, Next,
@@ -65,4 +71,5 @@ pub use table::{
     library_table, messages_table, placements_table, queueing_table, rows_table, sheet,
     summary_table, sweep_table, wrapped,
 };
+pub use timeline::Moment;
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};

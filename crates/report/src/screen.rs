@@ -140,14 +140,18 @@ impl Assessment {
     /// The facts of a run.
     pub fn of(run: &Run) -> Self {
         let index = Index::new(run);
-        let findings = findings(&index);
-        let scope = Scope::of(&index);
-        let lost = losses(&index, &findings);
-        let trust = Trust::of(&index, &findings);
-        let paths = networks::paths(&index);
-        let message_bytes = networks::message_bytes(&index, &paths);
-        let kernel = networks::kernel(&index);
-        let mut networks = networks::all(&index, &paths, message_bytes, kernel.as_deref());
+        Self::of_index(&index, &findings(&index))
+    }
+
+    /// The same, with the findings of the run.
+    pub(crate) fn of_index(index: &Index<'_>, findings: &[Finding]) -> Self {
+        let scope = Scope::of(index);
+        let lost = losses(index, findings);
+        let trust = Trust::of(index, findings);
+        let paths = networks::paths(index);
+        let message_bytes = networks::message_bytes(index, &paths);
+        let kernel = networks::kernel(index);
+        let mut networks = networks::all(index, &paths, message_bytes, kernel.as_deref());
         // Equal ones keep the plan's order.
         networks.sort_by(|one, other| {
             let place = |network: &AssessedNetwork| {
@@ -157,8 +161,8 @@ impl Assessment {
             };
             (one.is_floor.cmp(&other.is_floor)).then(place(other).total_cmp(&place(one)))
         });
-        let next = next::all(&index, &scope, &trust, &lost);
-        let all_pairs = AllPairs::of_index(&index, &findings);
+        let next = next::all(index, &scope, &trust, &lost);
+        let all_pairs = AllPairs::of_index(index, findings);
         Self {
             scope,
             trust,

@@ -26,10 +26,12 @@ use crate::kernels::{
     KernelPhase, KernelRow, KernelTraffic, PrintedElsewhere, elsewhere, kernels, phases, traffic,
 };
 use crate::library::{LibraryRow, libraries};
-use crate::matrix::{HeatView, heat};
+use crate::matrix::{AllPairs, HeatView, heat};
 use crate::queueing::{QueueingRow, queueing};
+use crate::screen::Assessment;
 use crate::seen::{SeenRow, seen};
 use crate::sweep::{SweepCurve, curves};
+use crate::timeline::{Moment, timeline};
 
 /// The most buckets of a distribution.
 pub const BUCKETS_MAX: usize = 64;
@@ -37,6 +39,8 @@ pub const BUCKETS_MAX: usize = 64;
 pub const SAMPLES_FOR_SHAPE: u64 = 16;
 /// Rows of a pattern's single flows that a page holds: about 150 bytes each, with their launches.
 const FLOW_ROWS_MAX: usize = 5_000;
+/// Rows whose launches have their medians in a page: about 150 bytes each.
+const MEDIANS_MAX: usize = 2_000;
 /// Buckets of all distributions together: about 13 bytes each in the page.
 const ALL_BUCKETS_MAX: usize = 12_000;
 
@@ -59,6 +63,9 @@ pub struct View {
     pub run: RunHead,
     /// The run in a sentence or two.
     pub verdict: String,
+    /// What the screen of an assessment says; null of other runs.
+    #[serde(default)]
+    pub answer: Option<Assessment>,
     /// The hosts.
     pub hosts: Vec<HostRecord>,
     /// The networks, with ceilings and overhead chains.
@@ -67,7 +74,7 @@ pub struct View {
     pub results: Vec<ResultRow>,
     /// How samples are spread.
     pub distributions: Vec<Distribution>,
-    /// The medians that intervals are made of.
+    /// The medians that intervals are made of, of what each probe is for.
     pub launch_medians: Vec<LaunchMedians>,
     /// The cost of messages.
     pub fits: Vec<FitRow>,
@@ -98,6 +105,9 @@ pub struct View {
     /// All pairs of hosts as heat maps; null of a run that is not of all pairs.
     #[serde(default)]
     pub heat: Option<HeatView>,
+    /// Which host, link or direction stands out among all pairs; null of a run that is not of all pairs.
+    #[serde(default)]
+    pub all_pairs: Option<AllPairs>,
     /// What is too much for a page: a sentence each.
     #[serde(default)]
     pub left_out: Vec<String>,
@@ -107,6 +117,9 @@ pub struct View {
     pub conditions: Vec<(String, String)>,
     /// What disturbed the hosts.
     pub interference: Vec<InterferenceRow>,
+    /// How busy the hosts were over the run.
+    #[serde(default)]
+    pub timeline: Vec<Moment>,
     /// What the launches saw beside their samples.
     #[serde(default)]
     pub seen: Vec<SeenRow>,
@@ -184,9 +197,15 @@ impl View {
         let mut index = Index::new(run);
         let findings = findings(&index);
         let verdict = verdict(&index, &findings);
-        let left_out = lighten(&mut index);
+        let answer = Assessment::is_of(run).then(|| Assessment::of_index(&index, &findings));
+        let all_pairs = match &answer {
+            Some(answer) => answer.all_pairs.clone(),
+            None => AllPairs::of_index(&index, &findings),
+        };
+        let mut left_out = lighten(&mut index);
         let kernels = kernels(&index);
-        let (distributions, launch_medians) = populations(&index);
+        let (distributions, mut launch_medians) = populations(&index);
+        left_out.extend(thin(&mut launch_medians));
         Self {
             schema: ViewSchema::V1,
             run: run.head.clone(),
@@ -204,11 +223,14 @@ impl View {
             anatomy: anatomies(&index),
             sweep: curves(&index),
             heat: heat(run),
+            all_pairs,
             left_out,
             verdict,
+            answer,
             findings,
             conditions: conditions(&index),
             interference: interference(&index),
+            timeline: timeline(run),
             seen: seen(&index),
             warnings: run.warnings.clone(),
             events: run.events.clone(),
@@ -231,6 +253,21 @@ fn lighten(index: &mut Index<'_>) -> Vec<String> {
         "{} rows of single flows are not in this page, which would be too large: `sonde report export` has them all.",
         count(flows as u64)
     )]
+}
+
+/// Keeps the medians of some rows where all are more than a page holds, evenly over them; says so.
+fn thin(medians: &mut Vec<LaunchMedians>) -> Option<String> {
+    let all = medians.len();
+    let each = all.div_ceil(MEDIANS_MAX);
+    if each < 2 {
+        return None;
+    }
+    *medians = std::mem::take(medians).into_iter().step_by(each).collect();
+    Some(format!(
+        "The medians of single repetitions are here of {} of {} rows: `sonde report export` has them all.",
+        count(medians.len() as u64),
+        count(all as u64)
+    ))
 }
 
 /// The run in a sentence or two: what was measured, how near streams come to their ceilings, and what to check first.
@@ -310,7 +347,7 @@ fn populations(index: &Index<'_>) -> (Vec<Distribution>, Vec<LaunchMedians>) {
                 ))
             })
             .unzip();
-        if !of_launches.is_empty() {
+        if is_main(row) && !of_launches.is_empty() {
             medians.push(LaunchMedians {
                 cell: row.cell.clone(),
                 quantity: row.quantity,
@@ -569,6 +606,27 @@ mod tests {
         );
         assert_eq!(merged(&[], 64), []);
         assert_eq!(merged(&[(0, 3)], 64), [(0, 3)]);
+    }
+
+    #[test]
+    fn medians_are_thinned_evenly() {
+        let of = |at: usize| LaunchMedians {
+            cell: at.to_string(),
+            quantity: Quantity::LatencyNs,
+            phase: Phase::Warm,
+            step: None,
+            medians: vec![Number(1.0)],
+            began_ms: vec![0],
+        };
+        let mut few: Vec<LaunchMedians> = (0..MEDIANS_MAX).map(of).collect();
+        assert_eq!(thin(&mut few), None);
+        assert_eq!(few.len(), MEDIANS_MAX);
+        let mut many: Vec<LaunchMedians> = (0..5_000).map(of).collect();
+        let said = thin(&mut many).unwrap();
+        let wanted = format!("of {} of {} rows", count(1_667), count(5_000));
+        assert!(said.contains(&wanted), "{said}");
+        let cells: Vec<&str> = many.iter().map(|one| one.cell.as_str()).collect();
+        assert_eq!((cells.len(), cells[1], cells[1_666]), (1_667, "3", "4998"));
     }
 
     #[test]

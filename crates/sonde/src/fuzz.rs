@@ -1,10 +1,12 @@
-//! Doors for the fuzz targets: plans, and documents that are read as messages.
+//! Doors for the fuzz targets: plans, documents that are read as messages, and requests to `sonde report serve`.
 //!
-//! Checked: the fuzz targets `plan`, `documents` and `words`.
+//! Checked: the fuzz targets `plan`, `documents`, `requests` and `words`.
 
 use crate::any_path::AnyPath;
 use crate::messages;
 use crate::plan::{Plan, size_text};
+use crate::serve::{HEAD_BYTES_MAX, Hosts, parse};
+use std::net::{Ipv4Addr, SocketAddr};
 
 /// A plan: what is taken can be laid out as text and read back.
 pub fn plan(text: &str) {
@@ -17,6 +19,16 @@ pub fn plan(text: &str) {
 /// What `sonde npb --json` or a matrix tells of messages.
 pub fn messages(text: &str) {
     let _ = messages::is_of_messages(text);
+}
+
+/// A request: a head that is whole is the same whatever follows it.
+pub fn request(bytes: &[u8]) {
+    let hosts = Hosts::of(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 8_080));
+    let head = &bytes[..bytes.len().min(HEAD_BYTES_MAX)];
+    if let Ok(Some(request)) = parse(head, &hosts) {
+        let more = [head, b"more"].concat();
+        assert_eq!(parse(&more, &hosts), Ok(Some(request)));
+    }
 }
 
 /// Short words of options, and the knobs of messages, one a line.

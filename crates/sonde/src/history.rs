@@ -8,12 +8,12 @@ use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::command_line;
-use crate::output::{self, Print, say};
+use crate::output::{self, Page, Print, say};
 use clap::Args;
 use serde::Serialize;
 use sonde_measure::{Number, Quantity, Run, RunState};
-use sonde_record::Store;
-use sonde_report::{Chronicle, History};
+use sonde_record::{Store, StoreError};
+use sonde_report::{Chronicle, History, HistoryOfRuns, PageData, Served};
 use std::path::{Path, PathBuf};
 
 /// Of which runs, and what follows from it.
@@ -23,7 +23,7 @@ pub struct HistoryOptions {
     #[arg(short = 'o', long, alias = "output", value_name = "DIR", default_value = crate::cli::OUT)]
     out: PathBuf,
     /// So many runs, the newest.
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LAST)]
     last: usize,
     /// Those of this name.
     #[arg(long, visible_alias = "tag", value_name = "NAME")]
@@ -47,6 +47,12 @@ pub struct HistoryOptions {
     within: u64,
     #[command(flatten)]
     output: OutputOptions,
+    /// Write the history as one HTML file.
+    #[arg(long, value_name = "FILE", value_parser = cli::page)]
+    html: Option<PathBuf>,
+    /// Open that history in the browser.
+    #[arg(long)]
+    open: bool,
 }
 
 /// What a configuration gave in a run, for other programs.
@@ -98,29 +104,29 @@ pub fn run(options: HistoryOptions) -> Result<i32, Failure> {
             );
         }
     }
+    let name = options.name.clone();
+    let usual = match &name {
+        None => "history.html".into(),
+        Some(name) => format!("history-{name}.html"),
+    };
+    let page = Page {
+        file: options.html,
+        open: options.open,
+    };
+    page.write(&options.out.join(usual), || {
+        let data = HistoryOfRuns::of(name, history);
+        sonde_report::page(PageData::History(&data), Served::No)
+    })?;
     Ok(outcome.code())
 }
 
 /// The newest runs that have ended, one at a time in memory.
 fn read(options: &HistoryOptions) -> Result<History, Failure> {
     let store = Store::read(&options.out).map_err(Failure::cannot)?;
-    let names = store.names().map_err(Failure::cannot)?;
-    let is_called = |id: &str| match &options.name {
-        None => true,
-        Some(name) => {
-            // A run that was named again has its last name, as in the list.
-            let last = names.iter().rev().find(|one| one.run == id);
-            last.is_some_and(|last| last.name == *name)
-        }
-    };
-    let ids = ended(&store, options.last, is_called)?;
+    let name = options.name.as_deref();
+    let ids = of_name(&store, name, options.last).map_err(Failure::cannot)?;
     if ids.is_empty() {
-        let of = options.name.as_ref();
-        let of = of.map_or(String::new(), |name| format!(" of the name {name}"));
-        return Err(Failure::cannot(format!(
-            "there is no run{of} that has ended in {}: `sonde report list` names what there is",
-            options.out.display()
-        )));
+        return Err(Failure::cannot(nothing(name, &options.out)));
     }
     let mut chronicle = Chronicle::default();
     for id in &ids {
@@ -129,13 +135,41 @@ fn read(options: &HistoryOptions) -> Result<History, Failure> {
     Ok(chronicle.history(options.threshold_per_mille))
 }
 
+/// Why there is no history.
+pub fn nothing(name: Option<&str>, out: &Path) -> String {
+    let of = name.map_or(String::new(), |name| format!(" of the name {name}"));
+    format!(
+        "there is no run{of} that has ended in {}: `sonde report list` names what there is",
+        out.display()
+    )
+}
+
+/// So many runs are a history where nothing else is said.
+pub const LAST: usize = 100;
+
+/// The newest `last` runs that have ended, of this name or of any, the oldest first.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn of_name(store: &Store, name: Option<&str>, last: usize) -> Result<Vec<String>, StoreError> {
+    let names = store.names()?;
+    ended(store, last, |id| {
+        // A run that was named again has its last name, as in the list.
+        let mut of = names.iter().rev();
+        name.is_none_or(|name| {
+            of.find(|one| one.run == id)
+                .is_some_and(|last| last.name == name)
+        })
+    })
+}
+
 /// The newest `last` of the wanted runs that have ended, the oldest first.
 fn ended(
     store: &Store,
     last: usize,
     wanted: impl Fn(&str) -> bool,
-) -> Result<Vec<String>, Failure> {
-    let heads = store.runs().map_err(Failure::cannot)?;
+) -> Result<Vec<String>, StoreError> {
+    let heads = store.runs()?;
     let mut ids: Vec<String> = (heads.into_iter())
         .filter(|head| head.state != RunState::Open && wanted(&head.id))
         .map(|head| head.id)
@@ -152,12 +186,32 @@ const EQUAL_RUNS: usize = 30;
 /// The store cannot be read.
 pub fn before(out: &Path, a: &Run, b: &Run) -> Result<Chronicle, Failure> {
     let store = Store::read(out).map_err(Failure::cannot)?;
-    let ids = ended(&store, EQUAL_RUNS, |id| id != a.head.id && id != b.head.id)?;
+    let ids = others(&store, [&a.head.id, &b.head.id]).map_err(Failure::cannot)?;
+    chronicle(a, &ids, |id| store.load(id)).map_err(Failure::cannot)
+}
+
+/// The newest runs of the store that have ended, without these.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn others(store: &Store, without: [&str; 2]) -> Result<Vec<String>, StoreError> {
+    ended(store, EQUAL_RUNS, |id| !without.contains(&id))
+}
+
+/// Of these runs those on the hosts of `a`, and `a` as the last.
+///
+/// # Errors
+/// One of them cannot be loaded.
+pub fn chronicle(
+    a: &Run,
+    ids: &[String],
+    load: impl Fn(&str) -> Result<Run, StoreError>,
+) -> Result<Chronicle, StoreError> {
     let mut chronicle = Chronicle::default();
     let hosts =
         |run: &Run| -> Vec<String> { run.hosts.iter().map(|one| one.name.clone()).collect() };
-    for id in &ids {
-        let run = store.load(id).map_err(Failure::cannot)?;
+    for id in ids {
+        let run = load(id)?;
         if hosts(&run) == hosts(a) {
             chronicle.add(&run);
         }

@@ -42,6 +42,7 @@ mod plan;
 mod replay;
 mod report;
 mod require;
+mod serve;
 mod shown;
 mod sound;
 mod source;

@@ -36,7 +36,7 @@ use sonde_measure::{
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::Store;
-use sonde_report::View;
+use sonde_report::{PageError, View};
 use sonde_sys::tell;
 use sonde_units::BitRate;
 use std::cell::RefCell;
@@ -721,13 +721,20 @@ pub fn say_report(run: &Run, path: &Path) {
     }
 }
 
-/// Writes the page, whole or not at all.
+/// Writes the page of a run, whole or not at all.
 ///
 /// # Errors
 /// Why there is none.
 pub fn write_report(run: &Run, path: &Path) -> Result<(), String> {
-    sonde_report::html(&View::of(run))
-        .map_err(|e| e.to_string())
+    write_page(sonde_report::html(&View::of(run)), path)
+}
+
+/// Writes a page that was made, whole or not at all.
+///
+/// # Errors
+/// Why there is none.
+pub fn write_page(page: Result<String, PageError>, path: &Path) -> Result<(), String> {
+    page.map_err(|e| e.to_string())
         .and_then(|page| {
             let fresh = path.with_extension("html.new");
             std::fs::write(&fresh, page)

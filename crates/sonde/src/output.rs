@@ -10,9 +10,10 @@
 
 use crate::exit::{self, Ending};
 use crate::failure::Failure;
-use crate::measure::write_report;
+use crate::measure::write_page;
 use serde::Serialize;
 use sonde_measure::Run;
+use sonde_report::{PageError, View};
 use sonde_sys::tell;
 use std::fmt::Arguments;
 use std::fs::File;
@@ -287,22 +288,34 @@ impl Page {
     /// # Errors
     /// It cannot be written.
     pub fn serve(&self, run: &Run, out: &Path) -> Result<(), Failure> {
+        let usual = out.join(format!("{}.html", run.head.id));
+        self.write(&usual, || sonde_report::html(&View::of(run)))
+    }
+
+    /// Writes a page, and opens it; it is the `usual` file where none is named.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write(
+        &self,
+        usual: &Path,
+        page: impl FnOnce() -> Result<String, PageError>,
+    ) -> Result<(), Failure> {
         if self.file.is_none() && !self.open {
             return Ok(());
         }
-        let usual = || out.join(format!("{}.html", run.head.id));
-        let path = self.file.clone().unwrap_or_else(usual);
-        write_report(run, &path).map_err(Failure::unwritten)?;
+        let path = self.file.as_deref().unwrap_or(usual);
+        write_page(page(), path).map_err(Failure::unwritten)?;
         tell!("sonde: the report is {}", path.display());
         if self.open {
-            open(&path);
+            open(path);
         }
         Ok(())
     }
 }
 
-/// Shows a file by the user's browser, and does not wait for its end.
-fn open(path: &Path) {
+/// Shows a file or an address by the user's browser, and does not wait for its end.
+pub fn open(path: &Path) {
     let own = std::env::var_os("BROWSER").filter(|browser| !browser.is_empty());
     let known = ["xdg-open", "open", "wslview"].map(Into::into);
     let is_started = own.into_iter().chain(known).any(|browser| {

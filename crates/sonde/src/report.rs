@@ -10,13 +10,16 @@ use crate::failure::Failure;
 use crate::history::HistoryOptions;
 use crate::measure::command_line;
 use crate::output::{self, Page, Print, say};
+use crate::serve::{self, ServeOptions};
 use crate::shown::Form;
 use clap::{Args, Subcommand};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Run, RunState};
-use sonde_record::{Judgement, LATEST, Store};
-use sonde_report::{Change, CompareRow, Comparison, Limits, Place, sheet};
+use sonde_record::{Judgement, LATEST, Store, StoreError};
+use sonde_report::{
+    Change, CompareRow, ComparedRuns, Comparison, Limits, ListedRun, PageData, Place, Served, sheet,
+};
 use sonde_sys::tell;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -74,7 +77,7 @@ pub enum ReportTask {
     },
     /// Compare two runs: what became better or worse, in what they differ, and where more repetitions are needed.
     #[command(
-        after_help = "Examples:\n  sonde report compare latest~1\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 5%\n  sonde report compare TCP CUBIC --ignore network,congestion --json"
+        after_help = "Examples:\n  sonde report compare latest~1\n  sonde report compare BEFORE AFTER --fail-on-regression --threshold 5%\n  sonde report compare TCP CUBIC --ignore network,congestion --json\n  sonde report compare latest~1 --html comparison.html"
     )]
     Compare {
         /// The run to compare with, the baseline: its id or a prefix of it, its name, latest, latest~1 (the one before).
@@ -95,13 +98,19 @@ pub enum ReportTask {
         ignore: Vec<String>,
         #[command(flatten)]
         output: OutputOptions,
+        /// Write the comparison as one HTML file.
+        #[arg(long, value_name = "FILE", value_parser = cli::page)]
+        html: Option<PathBuf>,
+        /// Open that comparison in the browser.
+        #[arg(long)]
+        open: bool,
         /// Exit with 1 where a configuration became worse.
         #[arg(long)]
         fail_on_regression: bool,
     },
     /// Tell what the same configurations gave in one run after another, where that changed, and what changed with it.
     #[command(
-        after_help = "Examples:\n  sonde report history\n  sonde report history --name nightly --all\n  sonde report history --name nightly --fail-on-regression --within 2\n  sonde report history --csv --to history.csv"
+        after_help = "Examples:\n  sonde report history\n  sonde report history --name nightly --all\n  sonde report history --name nightly --fail-on-regression --within 2\n  sonde report history --csv --to history.csv\n  sonde report history --name nightly --html nightly.html"
     )]
     History(HistoryOptions),
     /// Write the report of a run as one HTML file.
@@ -129,26 +138,12 @@ pub enum ReportTask {
         #[command(flatten)]
         output: OutputOptions,
     },
+    /// Serve the reports of a store to a browser on this machine: its runs, two of them side by side, their history.
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(ServeOptions),
     /// Print the JSON schema of all that is printed as JSON.
     #[command(after_help = "Example:\n  sonde report schema > sonde.schema.json")]
     Schema,
-}
-
-/// A run in a list.
-#[derive(Debug, Serialize, JsonSchema)]
-pub struct ListedRun {
-    /// Its id.
-    run: String,
-    /// What it is called; null where it is not.
-    name: Option<String>,
-    /// When it began.
-    began_unix_ns: u64,
-    /// When it ended; null while it runs, and after it was killed.
-    ended_unix_ns: Option<u64>,
-    /// How far it came.
-    state: RunState,
-    /// The command as it was given.
-    command: String,
 }
 
 /// The runs of a store, the newest first.
@@ -241,6 +236,8 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             detect_per_mille,
             ignore,
             output,
+            html,
+            open,
             fail_on_regression,
         } => {
             let print = output.take()?;
@@ -277,7 +274,15 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
                     b.head.id
                 );
             }
-            Ok(outcome(&comparison, fail_on_regression).code())
+            let outcome = outcome(&comparison, fail_on_regression);
+            let usual = format!("compare-{}-{}.html", a.head.id, b.head.id);
+            let page = Page { file: html, open };
+            page.write(&out.join(usual), || {
+                let names = names(&out, [&a, &b]);
+                let data = ComparedRuns::of([&a, &b], names, comparison, &limits);
+                sonde_report::page(PageData::Compared(&data), Served::No)
+            })?;
+            Ok(outcome.code())
         }
         ReportTask::History(options) => crate::history::run(options),
         ReportTask::Html { from, to, open } => {
@@ -287,6 +292,7 @@ pub fn run(task: ReportTask) -> Result<i32, Failure> {
             Page { file, open }.serve(&run, &from.out)?;
             Ok(0)
         }
+        ReportTask::Serve(options) => serve::run(&options),
         ReportTask::Schema => {
             document::print_schema();
             Ok(0)
@@ -384,22 +390,35 @@ const LIST_COLUMNS: [&str; 6] = [
     "command",
 ];
 
-fn list(out: &Path, last: Option<usize>, name: Option<&str>, print: Print) -> Result<i32, Failure> {
-    let store = Store::read(out).map_err(Failure::cannot)?;
-    let names = store.names().map_err(Failure::cannot)?;
+/// The runs of a store, the newest first; a run that was named again has its last name.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn listed(store: &Store) -> Result<Vec<ListedRun>, StoreError> {
+    let names = store.names()?;
     let name_of = |id: &str| {
         let mut of = names.iter().rev();
         of.find(|one| one.run == id).map(|one| one.name.clone())
     };
-    let heads = store.runs().map_err(Failure::cannot)?.into_iter().rev();
-    let runs = heads.map(|head| ListedRun {
-        name: name_of(&head.id),
-        run: head.id,
-        began_unix_ns: head.began_unix_ns,
-        ended_unix_ns: head.ended_unix_ns,
-        state: head.state,
-        command: head.command,
-    });
+    let heads = store.runs()?.into_iter().rev();
+    Ok(heads
+        .map(|head| ListedRun::of(&head, name_of(&head.id)))
+        .collect())
+}
+
+/// What runs are called; a store that cannot be read any more names none.
+fn names(out: &Path, runs: [&Run; 2]) -> [Option<String>; 2] {
+    let all = Store::read(out).and_then(|store| listed(&store));
+    let all = all.unwrap_or_default();
+    runs.map(|run| {
+        let one = all.iter().find(|one| one.run == run.head.id);
+        one.and_then(|one| one.name.clone())
+    })
+}
+
+fn list(out: &Path, last: Option<usize>, name: Option<&str>, print: Print) -> Result<i32, Failure> {
+    let store = Store::read(out).map_err(Failure::cannot)?;
+    let runs = listed(&store).map_err(Failure::cannot)?.into_iter();
     let runs = runs.filter(|run| name.is_none() || run.name.as_deref() == name);
     let runs: Vec<ListedRun> = runs.take(last.unwrap_or(usize::MAX)).collect();
     match print {
@@ -419,7 +438,7 @@ fn list(out: &Path, last: Option<usize>, name: Option<&str>, print: Print) -> Re
         },
         Print::Text => {
             let heads = ["run", "name", "began, UTC", "took", "state", "command"];
-            let lines = runs.iter().map(ListedRun::line);
+            let lines = runs.iter().map(line);
             let sheet = sheet(&heads, lines).worded(heads.len()).loose();
             say!("{}", sheet.text(output::width()));
         }
@@ -427,23 +446,22 @@ fn list(out: &Path, last: Option<usize>, name: Option<&str>, print: Print) -> Re
     Ok(0)
 }
 
-impl ListedRun {
-    fn line(&self) -> Vec<String> {
-        let state = match self.state {
-            RunState::Open => "open",
-            RunState::Complete => "complete",
-            RunState::Partial => "partial",
-        };
-        let took = self
-            .ended_unix_ns
-            .and_then(|end| end.checked_sub(self.began_unix_ns));
-        vec![
-            self.run.clone(),
-            self.name.clone().unwrap_or_else(|| "-".into()),
-            sonde_report::utc(self.began_unix_ns),
-            took.map_or_else(|| "-".into(), sonde_report::lasted),
-            state.into(),
-            self.command.clone(),
-        ]
-    }
+/// A run as a line of the list.
+fn line(run: &ListedRun) -> Vec<String> {
+    let state = match run.state {
+        RunState::Open => "open",
+        RunState::Complete => "complete",
+        RunState::Partial => "partial",
+    };
+    let took = run
+        .ended_unix_ns
+        .and_then(|end| end.checked_sub(run.began_unix_ns));
+    vec![
+        run.run.clone(),
+        run.name.clone().unwrap_or_else(|| "-".into()),
+        sonde_report::utc(run.began_unix_ns),
+        took.map_or_else(|| "-".into(), sonde_report::lasted),
+        state.into(),
+        run.command.clone(),
+    ]
 }

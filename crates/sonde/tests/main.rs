@@ -10,6 +10,7 @@ mod part;
 mod place;
 mod screen;
 mod seeds;
+mod serve;
 mod traps;
 mod typed;
 

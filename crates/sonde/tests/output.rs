@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 48] = [
+const PRINTING: [&str; 49] = [
     "--help",
     "--version",
     "assess help",
@@ -64,6 +64,8 @@ const PRINTING: [&str; 48] = [
     "report export --open-metrics --out STORE",
     "report export --csv --out STORE",
     "report export --json --out STORE",
+    // It prints where it serves, and serves nobody who cannot read that.
+    "report serve --out STORE",
     "report schema",
     "doctor --leftovers --out STORE",
     "completions bash",

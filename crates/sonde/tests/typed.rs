@@ -157,7 +157,7 @@ const UNITS: [Row; 34] = [
 ];
 
 /// Options of other tools, short ones, and hosts.
-const OPTIONS: [Row; 48] = [
+const OPTIONS: [Row; 51] = [
     ("probe throughput --duration 5 --dry-run", 0, "throughput"),
     ("probe throughput --time 5 --dry-run", 0, "throughput"),
     ("probe throughput -t 5 --dry-run", 0, "throughput"),
@@ -235,6 +235,13 @@ const OPTIONS: [Row; 48] = [
     ("assess --tag before --dry-run", 0, "latency"),
     ("assess --name latest --dry-run", 64, "as in before"),
     ("report html --open", 2, "there is no store"),
+    ("report serve", 2, "there is no store"),
+    (
+        "report serve --listen 0.0.0.0:80",
+        64,
+        "`ssh -L 80:127.0.0.1:80 HOST`",
+    ),
+    ("report compare a --html b", 64, "write b.html"),
     (
         "lab list wire:rate=100Mbit",
         64,

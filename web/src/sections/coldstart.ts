@@ -6,7 +6,7 @@ import type { Context } from '../context'
 import { h, none, section, type Child } from '../dom'
 import type { Model, Series } from '../model'
 import { interval } from '../rowtip'
-import { time, value } from '../units'
+import { share, time, value } from '../units'
 import type { ResultRow, Step } from '../view'
 
 const STACKED: Step[] = ['spawn', 'init', 'neighbour', 'vc', 'connect', 'first']
@@ -21,7 +21,7 @@ export function coldstart(context: Context): HTMLElement | null {
     if (!model.rows({ quantity: 'startup_ns' }).length) return null
     const place = h('div', { class: 'grid wide' })
     const draw = (): void => {
-        const panels = selection.showsPhase('cold') ? model.networks.map((network) => panel(model, network, selection.visible)) : []
+        const panels = model.networks.map((network) => panel(model, network, selection.visible))
         place.replaceChildren(...panels.filter((one) => one !== null))
         if (!place.childElementCount) place.append(h('p', { class: 'nothing' }, 'Nothing is selected.'))
     }
@@ -30,6 +30,7 @@ export function coldstart(context: Context): HTMLElement | null {
     const present = STACKED.filter((step) => model.rows({ quantity: 'startup_ns', step }).some((row) => row.p50 !== null))
     const key = h('ul', { class: 'line-key plain' },
         present.map((step) => h('li', {}, h('i', { class: 'swatch', '--colour': `var(--step-${step})` }), WORDS[step])),
+        h('li', {}, h('i', { class: 'swatch untold' }), 'explained by no step'),
         h('li', {}, h('i', { class: 'whole-sample' }), 'the whole, measured undivided'))
     return section('coldstart', 'Cold start', 'What the first message pays for, and what the next ones no longer pay. Each panel has its own scale, from zero.', key, place)
 }
@@ -72,8 +73,11 @@ function drawStart(series: Series, one: Start | undefined, most: number): HTMLEl
     if (!one) return null
     const sum = one.stacked.reduce((total, row) => total + (row.p50 ?? 0), 0)
     const spoken = one.stacked.filter((row) => row.p50 !== null).map((row) => `${WORDS[row.step ?? 'first']} ${time(row.p50 ?? 0)}`).join(', ')
-    const bar = h('div', { class: 'track', role: 'img', 'aria-label': `${series.label}: ${spoken}` },
+    // What the parts leave of the whole is told by no step.
+    const untold = (one.whole?.p50 ?? 0) - sum
+    const bar = h('div', { class: 'track', role: 'img', 'aria-label': `${series.label}: ${spoken}${untold > 0 ? `, by no step ${time(untold)}` : ''}` },
         one.stacked.map((row) => segment(row.p50, most, `var(--step-${row.step})`, tip(WORDS[row.step ?? 'first'], row), row)),
+        untold > 0 && sum > 0 ? h('i', { class: 'segment untold', 'width-share': `${(100 * untold) / most}%`, 'data-tip': `explained by no step: ${time(untold)}, ${share(untold / (one.whole?.p50 ?? 1))} of the whole` }) : null,
         one.whole?.p50 ? h('i', { class: 'whole', '--at': `${(100 * one.whole.p50) / most}%`, 'data-tip': tip('the whole, undivided', one.whole) }) : null)
     return h('div', { class: 'bars' },
         h('span', { class: 'bars-name' }, series.short), bar, h('span', { class: 'bars-value strong' }, value1(one.whole?.p50 ?? (sum || null), one.whole)),

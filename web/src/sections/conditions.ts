@@ -37,7 +37,10 @@ function hosts(all: HostRecord[]): HTMLElement {
 
 const OWN = ['ipv4.udp_mem', 'sockets.established', 'interrupts.cpus', 'copy_bps']
 
-function settings(all: HostRecord[]): HTMLElement | null {
+function settings(hosts: HostRecord[]): HTMLElement | null {
+    // A loopback beside hosts is set otherwise by nature.
+    const apart = hosts.filter((host) => host.facts.interface !== 'lo')
+    const all = apart.length ? apart : hosts
     const names = distinct(all.flatMap((host) => Object.keys(host.facts.settings))).sort()
     if (!names.length) return null
     const values = (name: string): string[] => all.map((host) => host.facts.settings[name] ?? '')

@@ -69,7 +69,7 @@ function drawCpu({ model, selection }: Context, width: number): Drawing | null {
     const x = plot.scale('x')?.apply ?? Number
     const y = plot.scale('y')?.apply ?? Number
     const points = dots.map(({ series, row, end }): Point => ({
-        x: x(row.p50), y: y(series.id), line: end, colour: series.colour, tell: () => ({ title: `${series.label} · ${end}`, rows: figures(row), note: row.ci95_low === null ? row.reason : null }),
+        x: x(row.p50), y: y(series.id), line: end, colour: series.colour, tell: () => ({ title: `${series.label} · ${end}`, rows: figures(row), note: row.ci95_low === null ? row.reason : null }), data: row,
     }))
     return { node: plot, points }
 }

@@ -8,7 +8,7 @@ import { choice } from '../legend'
 import { distinct, type Model, type Series } from '../model'
 import { decadeTicks, spread } from '../axes'
 import { quantityName, share, size, value } from '../units'
-import type { Distribution, Phase, Quantity, ResultRow } from '../view'
+import type { Distribution, Quantity, ResultRow } from '../view'
 
 type Kind = 'ecdf' | 'histogram'
 
@@ -32,6 +32,7 @@ export function distributions(context: Context): HTMLElement | null {
     let topic = first
     let kind: Kind = 'ecdf'
     const place = h('div', { class: 'grid' })
+    const missing = h('p', { class: 'axis-note' })
     const figures = context.model.networks.map((network) => {
         const figure = context.figure({
             label: `Distribution on ${network}.`, empty: 'Nothing selected here.',
@@ -43,6 +44,8 @@ export function distributions(context: Context): HTMLElement | null {
     const arrange = (): void => {
         const wanted = figures.filter(({ network }) => topic.held.some((held) => held.series.network === network && context.selection.shows(held.series)))
         place.replaceChildren(...wanted.map(({ panel }) => panel))
+        const without = figures.filter(({ network }) => !topic.held.some((held) => held.series.network === network)).map(({ network }) => network)
+        missing.textContent = without.length ? `Not here: ${without.join(', ')}. It has fewer than 16 samples of this there, or none.` : ''
         for (const { figure } of wanted) figure.draw()
     }
     context.selection.onChange(arrange)
@@ -55,7 +58,7 @@ export function distributions(context: Context): HTMLElement | null {
         h('div', { class: 'controls' }, menu, choice('Kind', [['ecdf', 'cumulative'], ['histogram', 'histogram']], kind, (chosen) => {
             kind = chosen as Kind
             arrange()
-        })), place)
+        })), place, missing)
 }
 
 function topicsOf(model: Model): Topic[] {
@@ -101,7 +104,7 @@ function steps(distribution: Distribution, kind: Kind): Step[] {
 }
 
 function draw({ model, selection }: Context, all: Held[], kind: Kind, width: number): Drawing | null {
-    const shown = all.filter((held) => selection.shows(held.series) && selection.showsPhase(held.distribution.phase as Phase | null))
+    const shown = all.filter((held) => selection.shows(held.series) && selection.showsPhase(held.distribution.phase, held.distribution.quantity))
         .map((held) => ({ ...held, steps: steps(held.distribution, kind) }))
     if (!shown.length) return null
     const xs = spread(shown.flatMap((held) => held.steps.map((step) => step.x)), 1.06)
@@ -134,6 +137,7 @@ function draw({ model, selection }: Context, all: Held[], kind: Kind, width: num
             title: `${held.series.label} · ${held.distribution.phase ?? ''}`,
             rows: [[kind === 'ecdf' ? 'at or below' : 'about', value(quantity, step.x)], ['samples', share(step.y)]],
         }),
+        data: { network: held.series.network, path: held.series.path, wait: held.series.wait, load: held.series.load, size_bytes: held.row.size_bytes, phase: held.distribution.phase, step: held.distribution.step, [quantity]: step.x, [kind === 'ecdf' ? 'share_at_or_below' : 'share']: step.y },
     })))
     return { node: plot, points }
 }

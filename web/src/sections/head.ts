@@ -1,6 +1,6 @@
-// The head of the page: the run in one sentence, and its key figures by network.
+// The head of the page: the run in one sentence; and the key figures by network.
 import type { Context } from '../context'
-import { h, none, shown, type Child } from '../dom'
+import { TOLD, h, none, rove, shown, type Child } from '../dom'
 import { glyph } from '../legend'
 import type { Model, Series } from '../model'
 import { NEAR } from '../model'
@@ -18,7 +18,7 @@ const STATES = {
 export function head({ model }: Context): HTMLElement {
     const { run } = model.view
     const [state, meaning] = STATES[run.state]
-    const severe = model.view.findings.filter((finding) => finding.severity === 'warning').length
+    const warnings = model.view.findings.filter((finding) => finding.severity === 'warning').length
     const testbeds = [...new Set(model.view.results.map((row) => row.testbed))].join(', ')
     const fact = (name: string, content: Child): HTMLElement => h('div', {}, h('dt', {}, name), h('dd', {}, content))
     return h('header', { class: 'masthead', id: 'top' },
@@ -28,12 +28,22 @@ export function head({ model }: Context): HTMLElement {
         h('p', { class: 'command' }, h('code', {}, run.command)),
         h('dl', { class: 'facts' },
             fact('Testbed', testbeds || none('nothing was measured')),
-            fact('Hosts', `${model.view.hosts.length}`),
+            fact('Hosts', `${model.view.answer?.scope.hosts.length ?? model.view.hosts.length}`),
             fact('Began', moment(run.began_unix_ns)),
             fact('Took', run.ended_unix_ns === null ? none('it had not ended') : duration(run.ended_unix_ns - run.began_unix_ns)),
             fact('Samples', count(model.view.results.filter((row) => row.quantity.endsWith('_ns')).reduce((sum, row) => sum + row.samples, 0))),
-            fact('Findings', h('a', { href: '#findings' }, severe ? `${severe} to act on, ${model.view.findings.length} in all` : `${model.view.findings.length}`))),
-        model.series.length ? keyTable(model) : null)
+            fact('Findings', h('a', { href: '#findings' }, warnings ? `${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${model.view.findings.length} in all` : `${model.view.findings.length}`))))
+}
+
+/** The key figures; null where there is no series. They stand open where nothing else answers. */
+export function keyFigures({ model }: Context): HTMLElement | null {
+    if (!model.series.length) return null
+    const name = `Key figures by network and path: ${model.series.length} ${model.series.length === 1 ? 'line' : 'lines'}`
+    const isOpen = model.view.answer === null
+    const fold = h('details', { class: 'card flush', open: isOpen }, h('summary', {}, name), isOpen ? keyTable(model) : null)
+    // A table of hundreds of lines takes its time: it is made when it is asked for.
+    if (!isOpen) fold.addEventListener('toggle', () => fold.append(keyTable(model)), { once: true })
+    return h('section', { id: 'key', 'aria-label': name }, fold)
 }
 
 const COLUMNS: [string, string][] = [
@@ -56,12 +66,12 @@ function keyTable(model: Model): HTMLElement {
         const own = model.series.filter((series) => series.network === network)
         return own.map((series, at) => keyRow(model, series, at === 0 ? own.length : 0))
     })
-    return h('div', { class: 'scroll key', tabindex: 0, role: 'region', 'aria-label': 'Key figures by network' },
+    return rove(h('div', { class: 'scroll key', tabindex: 0, role: 'region', 'aria-label': 'Key figures by network' },
         h('table', {},
             h('caption', { class: 'unseen' }, 'Key figures by network and path'),
             h('thead', {}, h('tr', {}, h('th', { scope: 'col', colspan: 2, tabindex: 0, 'data-tip': COLUMNS[0]?.[1] }, 'Network'),
                 COLUMNS.slice(1).map(([name, tip]) => h('th', { scope: 'col', tabindex: 0, 'data-tip': tip, class: 'number' }, name)))),
-            h('tbody', {}, rows)))
+            h('tbody', {}, rows))), TOLD)
 }
 
 function keyRow(model: Model, series: Series, span: number): HTMLElement {
@@ -71,7 +81,8 @@ function keyRow(model: Model, series: Series, span: number): HTMLElement {
     const ceiling = model.streamCeiling(series)
     const part = model.fraction(series)
     const half = model.fit(series)?.half_size_bytes ?? null
-    const cell = (content: Child, kind = 'number'): HTMLElement => h('td', { class: kind }, content)
+    let column = 0
+    const cell = (content: Child, kind = 'number'): HTMLElement => h('td', { class: kind, 'data-name': COLUMNS[column += 1]?.[0] }, content)
     const record = model.network(series.network)
     return h('tr', { class: span ? 'first' : null },
         span ? h('th', { scope: 'rowgroup', rowspan: span, class: 'network' }, h('i', { class: 'swatch', '--colour': series.colour }), h('span', {}, series.network,

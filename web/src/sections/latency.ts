@@ -25,13 +25,11 @@ export function latency(context: Context): HTMLElement | null {
         h('div', { class: 'card' },
             choose ? h('div', { class: 'card-head' }, choose) : null,
             plots,
-            key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])),
-        queueing(context),
-        fits(context))
+            key(rows.some((row) => row.phase === 'cold') ? ['warm', 'cold', 'bound', 'band'] : ['warm', 'bound', 'band'])))
 }
 
-/** How much longer messages wait under load than idle, beside the virtual clock's figure. */
-function queueing({ model }: Context): HTMLElement | null {
+/** How much longer messages wait under load than idle, beside the virtual clock's figure; null where nothing was measured under load. */
+export function queueing({ model }: Context): HTMLElement | null {
     const all = model.view.queueing
     if (!all.length) return null
     const several = 'a message of several frames: the virtual clock is asked for one'
@@ -46,23 +44,22 @@ function queueing({ model }: Context): HTMLElement | null {
             shown(waits, time, several), inside === null ? none(several) : h('span', { class: inside ? '' : 'alarm' }, inside ? 'within' : 'outside'),
         ]
     })
-    // Many sizes and loads are a click away.
-    return h('details', { class: 'card flush', open: all.length <= 16 }, h('summary', {}, `What load adds: ${all.length} cells beside idle ones`),
-        table('What load adds', ['Series', '#size', '#idle', '#loaded', '#waits', '#95 % interval', '#virtual clock', 'which is'], rows))
+    return section('load', 'What load adds', `How much longer a message waits under load than on the idle network: ${all.length} cells beside idle ones. The virtual clock says what the network alone adds.`,
+        h('div', { class: 'card flush' }, table('What load adds', ['Series', '#size', '#idle', '#loaded', '#waits', '#95 % interval', '#virtual clock', 'which is'], rows)))
 }
 
-/** The cost of a message as a sum: what is paid once, for each message, for each frame and for each byte. */
-function fits({ model }: Context): HTMLElement | null {
+/** The cost of a message as a sum: what is paid once, for each message, for each frame and for each byte; null where none was fitted. */
+export function fits({ model }: Context): HTMLElement | null {
     const known = model.series.map((series) => ({ series, fit: model.fit(series) })).filter(({ fit }) => fit && [fit.per_message_ns, fit.per_byte_ns, fit.setup_ns, fit.half_size_bytes].some((term) => term !== null))
     if (!known.length) return null
     const few = 'fewer than two sizes were measured'
-    return h('div', { class: 'card flush' }, h('h3', {}, 'The one-way cost of a message'),
+    return section('fits', 'The one-way cost of a message', 'A sum of what is paid once, for each message, for each frame and for each byte, fitted to the curves above.', h('details', { class: 'card flush', open: known.length <= 16 }, h('summary', {}, `${known.length} ${known.length === 1 ? 'line' : 'lines'}`),
         table('The one-way cost of a message', ['Series', '#paid once', '#each message', '#each frame', '#each byte', '#as a rate', '#n½', '#farthest point'], known.map(({ series, fit }) => [
             [h('i', { class: 'swatch', '--colour': series.colour }), series.label],
             shown(fit?.setup_ns, time, 'no cold start was measured'), shown(fit?.per_message_ns, time, few), shown(fit?.per_frame_ns, time, 'frames and bytes grow together here: they are not distinguishable'),
             shown(fit?.per_byte_ns, perByte, few), shown(fit?.per_byte_ns || null, (ns) => rate(8e9 / ns, 3), few),
             shown(fit?.half_size_bytes, size, 'no measured pair of sizes spans half of the peak rate'), shown(fit?.residual, share, few),
-        ])))
+        ]))))
 }
 
 function curves({ model, selection }: Context, network: string | null): Curve[] {

@@ -2,12 +2,15 @@
 //
 // Checked: `the table sorts and filters`, `CSV holds every field of every row shown`.
 import type { Context } from '../context'
-import { h, none, section, type Child } from '../dom'
+import { TOLD, h, none, rove, section, type Child } from '../dom'
 import { distinct } from '../model'
+import type { Route } from '../route'
+import { copyButton, csv, save } from '../save'
 import { count, quantityName, size, value } from '../units'
 import type { ResultRow } from '../view'
 
-const SHOWN_FIRST = 60
+/** Rows that are shown at first; fewer where each is a card. */
+const shownFirst = (): number => (window.innerWidth > 720 ? 60 : 12)
 
 interface Column {
     name: string
@@ -47,18 +50,8 @@ const COLUMNS: Column[] = [
     { name: 'Cell', of: (row) => row.cell, show: (row) => h('code', {}, row.cell) },
 ]
 
-/** CSV as RFC 4180 has it: every field of the rows, the verdict's status alone. */
-export function csv(rows: ResultRow[]): string {
-    const first = rows[0]
-    if (!first) return ''
-    const names = Object.keys(first) as (keyof ResultRow)[]
-    const field = (content: unknown): string => {
-        const text = content === null || content === undefined ? '' : String(content)
-        return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text
-    }
-    const line = (row: ResultRow): string => names.map((name) => field(name === 'verdict' ? row.verdict?.status ?? null : name === 'knobs' ? knobs(row) : row[name])).join(',')
-    return [names.join(','), ...rows.map(line)].join('\r\n') + '\r\n'
-}
+/** The menus in a link. */
+const MENUS = ['network', 'quantity', 'status']
 
 class RowTable {
     private readonly body = h('tbody')
@@ -68,32 +61,45 @@ class RowTable {
         this.limit = Infinity
         this.fill()
     } })
-    private readonly text = h('input', { type: 'search', placeholder: 'Filter: ethernet tcp cold …', 'aria-label': 'Filter rows', oninput: () => this.fill() })
+    private readonly text = h('input', { type: 'search', placeholder: 'Filter: ethernet tcp cold …', 'aria-label': 'Filter rows', oninput: () => this.filtered() })
     private readonly menus: HTMLSelectElement[]
     private readonly searched: string[]
     private readonly columns: Column[]
     private sortBy = -1
     private down = false
-    private limit = SHOWN_FIRST
+    private limit = shownFirst()
 
-    constructor(private readonly rows: ResultRow[]) {
+    constructor(private readonly rows: ResultRow[], private readonly route: Route) {
         // A load, a method and knobs are columns only where there are any, or several.
         const several: Record<string, boolean> = { Load: rows.some((row) => row.load !== null), Method: distinct(rows.map((row) => row.method)).length > 1, With: rows.some((row) => knobs(row) !== '') }
         this.columns = COLUMNS.filter((column) => several[column.name] ?? true)
         this.searched = rows.map((row) => [...this.columns.map((column) => column.of(row)), row.mode, row.reason, quantityName(row.quantity)].filter((part) => part !== null).join(' ').toLowerCase())
         this.heads = this.columns.map((column, at) => h('th', { scope: 'col', class: column.numeric ? 'number' : null }, h('button', { type: 'button', class: 'sort', onclick: () => this.sort(at) }, column.name)))
         const menu = (label: string, of: (row: ResultRow) => string | null): HTMLSelectElement =>
-            h('select', { 'aria-label': label, onchange: () => this.fill() }, h('option', { value: '' }, label), distinct(rows.map(of)).filter((name) => name !== null).map((name) => h('option', { value: name }, name)))
+            h('select', { 'aria-label': label, onchange: () => this.filtered() }, h('option', { value: '' }, label), distinct(rows.map(of)).filter((name) => name !== null).map((name) => h('option', { value: name }, name)))
         this.menus = [menu('All networks', (row) => row.network), menu('All quantities', (row) => row.quantity), menu('Any status', (row) => row.status)]
+        route.onFollowed(() => this.follow())
+        this.follow()
+    }
+
+    /** Filters by what a link says. */
+    private follow(): void {
+        this.text.value = this.route.state.get('q') ?? ''
+        this.menus.forEach((menu, at) => (menu.value = this.route.state.get(MENUS[at] ?? '') ?? ''))
+        this.fill()
+    }
+
+    private filtered(): void {
+        this.route.keep([['q', this.text.value], ...this.menus.map((menu, at): [string, string] => [MENUS[at] ?? '', menu.value])])
         this.fill()
     }
 
     element(): HTMLElement {
         return h('div', { class: 'rows' },
-            h('div', { class: 'controls' }, this.text, this.menus, h('span', { class: 'spacer' }), copyButton(() => csv(this.kept())), saveButton(() => csv(this.kept()))),
+            h('div', { class: 'controls' }, this.text, this.menus, h('span', { class: 'spacer' }), copyButton('Copy CSV', () => csv(this.kept())), saveButton(() => csv(this.kept()))),
             this.total,
-            h('div', { class: 'scroll tall', tabindex: 0, role: 'region', 'aria-label': 'All rows' },
-                h('table', {}, h('caption', { class: 'unseen' }, 'All rows of the run'), h('thead', {}, h('tr', {}, this.heads)), this.body)),
+            rove(h('div', { class: 'scroll tall', tabindex: 0, role: 'region', 'aria-label': 'All rows' },
+                h('table', {}, h('caption', { class: 'unseen' }, 'All rows of the run'), h('thead', {}, h('tr', {}, this.heads)), this.body)), TOLD),
             this.more)
     }
 
@@ -124,51 +130,22 @@ class RowTable {
         const shown = kept.slice(0, this.limit)
         this.body.replaceChildren(...shown.map((row) => h('tr', {}, this.columns.map((column, at) => {
             const content = column.show?.(row) ?? column.of(row) ?? none(`no ${column.name.toLowerCase()}`)
-            return at === 0 ? h('th', { scope: 'row' }, content) : h('td', { class: column.numeric ? 'number' : null }, content)
+            return at === 0 ? h('th', { scope: 'row' }, content) : h('td', { class: column.numeric ? 'number' : null, 'data-name': column.name }, content)
         }))))
+        for (const told of this.body.querySelectorAll<HTMLElement>(TOLD)) told.tabIndex = -1
         this.total.textContent = `${count(kept.length)} of ${count(this.rows.length)} rows${shown.length < kept.length ? `, the first ${shown.length} shown` : ''}`
         this.more.hidden = shown.length === kept.length
         this.more.textContent = `Show all ${count(kept.length)} rows`
     }
 }
 
-function copyButton(text: () => string): HTMLElement {
-    const button = h('button', { type: 'button', class: 'button', onclick: () => {
-        const done = (said: string): void => {
-            button.textContent = said
-            setTimeout(() => (button.textContent = 'Copy CSV'), 1600)
-        }
-        copy(text()).then(() => done('Copied'), () => done('Could not copy: save it instead'))
-    } }, 'Copy CSV')
-    return button
-}
-
-// A page opened as a file may lack the clipboard's interface; a selected text area always works.
-async function copy(text: string): Promise<void> {
-    try {
-        await navigator.clipboard.writeText(text)
-    } catch {
-        const area = h('textarea', { class: 'unseen' })
-        area.value = text
-        document.body.append(area)
-        area.select()
-        const copied = document.execCommand('copy')
-        area.remove()
-        if (!copied) throw new Error('the browser refused')
-    }
-}
-
 function saveButton(text: () => string): HTMLElement {
-    return h('button', { type: 'button', class: 'button', onclick: () => {
-        const link = h('a', { href: URL.createObjectURL(new Blob([text()], { type: 'text/csv' })), download: 'sonde.csv' })
-        link.click()
-        setTimeout(() => URL.revokeObjectURL(link.href), 1000)
-    } }, 'Save CSV')
+    return h('button', { type: 'button', class: 'button', onclick: () => save('sonde.csv', new Blob([text()], { type: 'text/csv' })) }, 'Save CSV')
 }
 
 /** The section. */
-export function rows({ model }: Context): HTMLElement {
-    const body = model.view.results.length ? new RowTable(model.view.results).element() : h('p', { class: 'nothing' }, 'Nothing was measured.')
+export function rows({ model, route }: Context): HTMLElement {
+    const body = model.view.results.length ? new RowTable(model.view.results, route).element() : h('p', { class: 'nothing' }, 'Nothing was measured.')
     const element = section('rows', 'All rows', 'Everything above comes from these. Click a column to sort by it; CSV holds every field of what the filter leaves.',
         model.view.left_out.map((sentence) => h('p', { class: 'axis-note left-out' }, sentence)), body)
     element.classList.add('no-print')

@@ -150,14 +150,17 @@ function drawLoss(context: Context, curves: Curve[], width: number): Drawing | n
     }) as SVGSVGElement & Plot.Plot
     nameMarks(plot, context.model.series)
     const [x, y] = [plot.scale('x')?.apply ?? Number, plot.scale('y')?.apply ?? Number]
-    const points = dots.map((dot): Point => ({ x: x(dot.x), y: y(dot.y), line: String(dot.point.size_bytes), colour, tell: () => tellPoint(dot.series, dot.curve, dot.point) }))
+    const points = dots.map((dot): Point => ({ x: x(dot.x), y: y(dot.y), line: String(dot.point.size_bytes), colour, tell: () => tellPoint(dot.series, dot.curve, dot.point), data: record(dot.curve, dot.point) }))
     return { node: plot, points }
 }
 
 function told(plot: Plot.Plot, shown: Curve[], x: (point: SweepPoint) => number, y: (point: SweepPoint) => number): Point[] {
     const [across, up] = [plot.scale('x')?.apply ?? Number, plot.scale('y')?.apply ?? Number]
-    return shown.flatMap(({ series, curve }) => curve.points.map((point): Point => ({ x: across(x(point)), y: up(y(point)), line: series.id, colour: series.colour, tell: () => tellPoint(series, curve, point) })))
+    return shown.flatMap(({ series, curve }) => curve.points.map((point): Point => ({ x: across(x(point)), y: up(y(point)), line: series.id, colour: series.colour, tell: () => tellPoint(series, curve, point), data: record(curve, point) })))
 }
+
+/** A point as a line of CSV. */
+const record = ({ network, path, wait, method, knobs }: SweepCurve, point: SweepPoint): object => ({ network, path, wait, method, knobs, ...point })
 
 /** What was asked for and what was granted, and what came of it. */
 function tellPoint(series: Series, curve: SweepCurve, point: SweepPoint): { title: Child; rows: [string, Child][]; note?: Child } {

@@ -104,6 +104,7 @@ function streamPoint(context: Context, { series, row }: Marked): Omit<Point, 'x'
     return {
         line: `${series.id} stream`, colour: series.colour,
         tell: () => ({ title: `${series.label} · stream`, rows: [...figures(row), ...part(context, series, row)], note: row.ci95_low === null ? row.reason : null }),
+        data: row,
     }
 }
 
@@ -119,6 +120,7 @@ function halfMark({ model }: Context, series: Series, curve: Curve | undefined):
     const point = {
         line: `${series.id} half`, colour: series.colour,
         tell: () => ({ title: `${series.label} · half-performance size`, rows: [['size', size(half)], ['rate there', rate(y)]] as [string, string][] }),
+        data: { network: series.network, path: series.path, wait: series.wait, half_size_bytes: half, throughput_bps: y },
     }
     return [{ series, x: half, y, point }]
 }

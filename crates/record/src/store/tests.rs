@@ -106,3 +106,33 @@ fn what_could_not_be_made_leaves_nothing_and_takes_nothing_away() {
     assert_eq!(names(&dir), [FILE]);
     fs::remove_dir_all(dir).unwrap();
 }
+
+/// Of a process that was killed in the midst of a write: its file and its journal.
+#[test]
+fn who_only_looks_writes_nothing_and_rolls_nothing_back() {
+    let [dir, left] = ["looked-at", "left"].map(folder);
+    let journal = format!("{FILE}-journal");
+    let store = Store::open(&dir).unwrap();
+    let look = Store::look(&dir).unwrap();
+    assert!(look.runs().unwrap().is_empty());
+    let error = look.end("r", RunState::Complete).unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
+    // Its pages are in the file before it is done, as those of a long write are.
+    let begin = "PRAGMA cache_size = 1; BEGIN IMMEDIATE; CREATE TABLE big (x);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO big SELECT randomblob(4000) FROM n";
+    store.connection.execute_batch(begin).unwrap();
+    for name in [FILE, &journal] {
+        fs::copy(dir.join(name), left.join(name)).unwrap();
+    }
+    drop((store, look));
+    let bytes = || [FILE, &journal].map(|name| fs::read(left.join(name)).unwrap());
+    let was = bytes();
+    let error = Store::look(&left).unwrap_err();
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error:?}");
+    assert!(bytes() == was, "something was written");
+    assert!(Store::read(&left).unwrap().runs().unwrap().is_empty());
+    assert!(Store::look(&left).is_ok() && names(&left) == [FILE]);
+    for dir in [dir, left] {
+        fs::remove_dir_all(dir).unwrap();
+    }
+}

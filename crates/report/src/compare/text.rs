@@ -231,6 +231,33 @@ fn factors(differences: &[Difference]) -> String {
     all.join(", ")
 }
 
+/// What is said beside the rows of a comparison.
+pub(crate) struct Beside {
+    /// Configurations of the first run alone.
+    pub(crate) only_a: Vec<String>,
+    /// Those of the second.
+    pub(crate) only_b: Vec<String>,
+    /// How far apart equal runs are.
+    pub(crate) equal_runs: String,
+    /// How configurations that differ can be compared.
+    pub(crate) remedy: Option<String>,
+}
+
+/// What is said beside the rows of a comparison of these runs.
+pub(crate) fn beside(comparison: &Comparison, runs: [&Run; 2]) -> Beside {
+    let only = |run: &Run, only: &[String]| {
+        let cells = run.cells.iter().filter(|cell| only.contains(&cell.id));
+        cells.map(|cell| named(&cell.factors)).collect()
+    };
+    let differences = &comparison.differences;
+    Beside {
+        only_a: only(runs[0], &comparison.only_a),
+        only_b: only(runs[1], &comparison.only_b),
+        equal_runs: equal_runs(&comparison.rows),
+        remedy: (!differences.is_empty()).then(|| remedy(differences)),
+    }
+}
+
 /// The comparison for a terminal: the sentence, what both have, and what one has alone.
 pub fn compare_table(comparison: &Comparison, runs: [&Run; 2], width: usize) -> String {
     let ids = format!(

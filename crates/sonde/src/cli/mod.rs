@@ -41,7 +41,7 @@ use tune::TuneOptions;
 pub use complete::answered;
 pub use instead::explained;
 pub use lab::ProgramOptions;
-pub use typed::{change, hosts, load, name, network_name, per_mille};
+pub use typed::{change, hosts, load, name, network_name, page, per_mille};
 
 /// Where runs are kept when nothing else is said.
 pub const OUT: &str = "./sonde-runs";
