@@ -2,7 +2,7 @@
 //
 // Model:   a place is hosts, ranks and path; the network is named where several hosts ran on several networks, or where the same ran
 //          on one host beside two of them. Fewer hosts come first, then fewer ranks, then what was planned first.
-// Checked: `kernels have a graph each and a colour for each load`.
+// Checked: `kernels have a graph each and a curve for each load`.
 import { distinct } from './model'
 import type { KernelRow } from './view'
 

@@ -51,15 +51,15 @@ browserTest('the ladder of libraries adds up', async () => {
     assert.equal(await without.page.$('#ladder'), null)
 })
 
-browserTest('kernels have a graph each and a colour for each load', async () => {
+browserTest('kernels have a graph each and a curve for each load', async () => {
     const view = kernelsView()
     const { page, troubles } = await open(file('kernels', view), { view: 'kernels' })
     assert.match(await page.innerText('h1'), /^2 kernels over atm-oc3c:vc=svc: idle, ranks communicate for 1.% to 75.% of the time\.$/)
     const panels = page.locator('#kernels .kernel-curves .panel')
     assert.deepEqual(await panels.locator('h3').allInnerTexts(), ['IS, class upc', 'EP, class upc'])
     const drawn = (name: string): Promise<number[]> => panels.evaluateAll((all, part) => all.map((panel) => [...panel.querySelectorAll(`g.${part}, .${part}`)].reduce((sum, group) => sum + (group.tagName === 'g' ? group.childElementCount : 1), 0)), name)
-    // Places are kinds: no line joins them. Under load shared memory was not measured.
-    assert.deepEqual(await drawn('kernel-curve'), [0, 0])
+    // Three loads of each; under load shared memory was not measured.
+    assert.deepEqual(await drawn('kernel-curve'), [3, 3])
     assert.deepEqual(await drawn('kernel-curve-points'), [10, 10])
     assert.deepEqual(await drawn('kernel-interval'), [10, 10])
     const colours = await panels.first().locator('.kernel-curve-points').evaluateAll((curves) => new Set(curves.map((curve) => getComputedStyle(curve.tagName === 'g' ? curve.firstElementChild ?? curve : curve).stroke)).size)
@@ -73,6 +73,12 @@ browserTest('kernels have a graph each and a colour for each load', async () => 
     assert.equal(await page.locator('.filters').count(), 0)
     await picture(page.locator('#kernels'), 'kernels')
     assert.deepEqual(troubles, [])
+    // Under one load places are kinds, and no line joins them.
+    const idle = kernelsView()
+    idle.kernels = idle.kernels.filter((row) => row.load === null)
+    const alone = await open(file('kernels-idle', idle), { view: 'kernels' })
+    assert.equal(await alone.page.locator('#kernels .kernel-curve').count(), 0)
+    assert.ok((await alone.page.locator('#kernels .kernel-curve-points').count()) > 0)
     const without = await open(sample(), { view: 'kernels' })
     assert.equal(await without.page.$('#kernels'), null)
     await go(without.page, 'latency')

@@ -1,9 +1,10 @@
-// The kernels: a graph of each, with a colour for each level of load, and the figures as tables.
+// The kernels: a graph of each, with a curve for each level of load, and the figures as tables.
 //
 // Model:   down the graph stand the places where a kernel ran: network, path, ranks, hosts. Along it is the time over the
-//          reference's, or the time itself where there is no reference. Places are kinds, so that no line joins them; a bar is the
-//          95 % interval. Hollow is what a paper prints of the same, over the paper's own reference.
-// Checked: `kernels have a graph each and a colour for each load`, `what a paper prints is hollow`, `kernels without a reference show times`.
+//          reference's, or the time itself where there is no reference. Where there are several loads a curve joins the places under each, to
+//          follow it; under one load places are kinds that no line joins. A bar is the 95 % interval. Hollow and dashed is what a paper
+//          prints of the same, over the paper's own reference.
+// Checked: `kernels have a graph each and a curve for each load`, `what a paper prints is hollow`, `kernels without a reference show times`.
 import * as Plot from '@observablehq/plot'
 import { linearTicks, decadeTicks } from '../axes'
 import type { Context } from '../context'
@@ -53,7 +54,7 @@ export function kernels(context: Context): HTMLElement | null {
 function panel(context: Context, rows: KernelRow[], all: KernelRow[], loads: (string | null)[]): HTMLElement {
     const name = rows[0] ? kernelName(rows[0]) : ''
     const over = rows.every((row) => row.of_reference !== null)
-    const figure = context.figure({ label: `${name}: ${over ? 'time over the reference' : 'time'} by place, a colour for each load.`, draw: (width) => draw(rows, all, loads, over, width) })
+    const figure = context.figure({ label: `${name}: ${over ? 'time over the reference' : 'time'} by place, a curve for each load.`, draw: (width) => draw(rows, all, loads, over, width) })
     return h('div', { class: 'card panel' }, h('h3', {}, name), figure.element)
 }
 
@@ -90,7 +91,7 @@ function draw(rows: KernelRow[], all: KernelRow[], loads: (string | null)[], ove
             Plot.axisX(ticks, { text: format, label: over ? 'time over the reference →' : 'time →', tickSize: 4, stroke: 'var(--faint)', fill: 'currentColor' }),
             Plot.axisY(places, { tickSize: 0, label: null, fill: 'currentColor', lineWidth: Math.max(6, (width * 0.46) / 11), textOverflow: 'ellipsis' }),
             ...(over ? [Plot.ruleX([1], { stroke: 'var(--faint)', strokeDasharray: '2 3' })] : []),
-            ...curves.flatMap((curve) => curveMarks(curve.dots, colourOf(loads, curve.load), curve.printed)),
+            ...curves.flatMap((curve) => curveMarks(curve.dots, colourOf(loads, curve.load), curve.printed, loads.length > 1)),
         ],
     }) as SVGSVGElement & Plot.Plot
     const [x, y] = [plot.scale('x')?.apply ?? Number, plot.scale('y')?.apply ?? Number]
@@ -100,10 +101,11 @@ function draw(rows: KernelRow[], all: KernelRow[], loads: (string | null)[], ove
     return { node: plot, points }
 }
 
-function curveMarks(dots: Dot[], colour: string, printed: boolean): Plot.Markish[] {
+function curveMarks(dots: Dot[], colour: string, printed: boolean, joined: boolean): Plot.Markish[] {
     const name = printed ? 'kernel-printed' : 'kernel-curve'
     const channels = { x: 'value', y: 'place' }
     return [
+        ...(joined && dots.length > 1 ? [Plot.line(dots, { ...channels, stroke: colour, strokeWidth: printed ? 1 : 1.4, strokeDasharray: printed ? '4 4' : undefined, strokeOpacity: 0.6, className: name })] : []),
         Plot.ruleY(dots.filter((dot) => dot.low !== null && dot.high !== null), { x1: 'low', x2: 'high', y: 'place', stroke: colour, strokeWidth: 5, strokeOpacity: 0.3, className: 'kernel-interval' }),
         Plot.dot(dots, { ...channels, r: 3.6, fill: printed ? 'var(--surface)' : colour, stroke: colour, strokeWidth: 1.4, className: `${name}-points` }),
     ]
