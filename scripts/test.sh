@@ -85,10 +85,12 @@ beside() {
     "$@" >"$logs/$name.log" 2>&1 &
     beside[$name]=$!
 }
-# On CPU time that nothing else wants.
-idle='chrt --idle 0'
-$idle true 2>/dev/null || idle='nice -n 19'
-trap '[ ${#beside[@]} -eq 0 ] || kill "${beside[@]}" 2>/dev/null' EXIT
+# idly COMMAND...: on CPU time that nothing else wants. The kernel shares the CPUs between sessions first (sched_autogroup), whatever the
+# classes of their processes: a session of its own, of the least share.
+idly() {
+    exec setsid sh -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec chrt --idle 0 "$@"' sh "$@"
+}
+trap '[ ${#beside[@]} -eq 0 ] || { kill "${beside[@]}"; kill -- "${beside[@]/#/-}"; } 2>/dev/null' EXIT
 
 # joined NAME: waits for a check that `beside` started, prints what it said and counts it.
 joined() {
@@ -203,12 +205,12 @@ checks() {
 # late_checks: what runs beside the paired tests; `joined` counts it. A folder each: cargo locks the one in which it works.
 late_checks() {
     if command -v cargo-clippy >/dev/null; then
-        beside lints $idle cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
+        beside lints idly cargo clippy --release --workspace --all-targets --quiet --target-dir target/lints -- -D warnings
     else
         skip 'lints: cargo-clippy is not installed'
     fi
     if command -v c++ >/dev/null; then
-        beside 'fuzz targets' $idle cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
+        beside 'fuzz targets' idly cargo check --manifest-path fuzz/Cargo.toml --release --bins --quiet --target-dir target/fuzz
     else
         skip 'fuzz targets: c++ is not installed (g++)'
     fi

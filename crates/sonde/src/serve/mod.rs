@@ -2,8 +2,8 @@
 //!
 //! Model:   the pages are those that `sonde report html`, `compare --html` and `history --html` write, and a list of the runs. The store is
 //!          only looked at. Three kinds of threads: this one has the sockets ([`sockets`]) and never waits for anything else, one reads
-//!          the store ([`reads`]), two make pages ([`pages`]) and run only when nothing else wants the CPU, so that what is measured
-//!          meanwhile keeps it. Only a loopback address is listened at, and only requests that name it are answered ([`request`]):
+//!          the store ([`reads`]), two make pages ([`pages`]) at the lowest priority: what is measured in the same session meanwhile
+//!          keeps the CPU, and another session its share. Only a loopback address is listened at, and only requests that name it are answered ([`request`]):
 //!          a name of somebody else that leads here is refused.
 //! Source:  RFC 9110, RFC 9112; W3C Content Security Policy 3. Deviations: one request a connection, and no Date.
 //! Checked: `only_loopback_is_listened_at`; `tests/serve.rs`, over raw sockets; `web/test/pages.spec.ts`, in a browser.
