@@ -195,7 +195,8 @@ fn offload(name: &str) -> Result<Offload> {
 /// What an agent has changed of its host. Dropping it puts everything back.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    layers: Vec<Vec<Undo>>,
+    /// Each with its place in the journal.
+    layers: Vec<Vec<(usize, Undo)>>,
     journal: Option<Journal>,
 }
 
@@ -221,8 +222,9 @@ impl Changes {
             Some(journal) => journal,
             none => none.insert(Journal::open()?),
         };
-        journal.note(&undo)?;
-        self.layers.last_mut().expect("a layer is made").push(undo);
+        let place = journal.note(&undo)?;
+        let layer = self.layers.last_mut().expect("a layer is made");
+        layer.push((place, undo));
         Ok(())
     }
 
@@ -231,15 +233,17 @@ impl Changes {
         self.layers.iter().all(Vec::is_empty)
     }
 
-    /// Puts the last layer back, what can be, last first; the first failure.
+    /// Puts the last layer back, what can be, last first; the first failure. What cannot be put back stays in the journal.
     pub(crate) fn put_back(&mut self) -> Result<()> {
         let mut first = Ok(());
-        for undo in self.layers.pop().unwrap_or_default().into_iter().rev() {
-            let done = undo.put_back();
-            let told = self.journal.as_mut().map_or(Ok(()), Journal::strike);
-            if first.is_ok() {
-                first = done.and(told);
+        for (place, undo) in self.layers.pop().unwrap_or_default().into_iter().rev() {
+            let mut done = undo.put_back();
+            match (&mut self.journal, &done) {
+                (Some(journal), Ok(())) => done = journal.strike(place),
+                (Some(journal), Err(_)) => journal.leave(),
+                (None, _) => {}
             }
+            first = first.and(done);
         }
         if self.is_empty() {
             self.journal = None;

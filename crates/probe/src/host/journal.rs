@@ -6,9 +6,10 @@
 //!          both were killed nobody does: the next agent on that host and network finds the file, puts back, and says so; it
 //!          ends a guard that was stopped, which would put back when it goes on.
 //!          A file of another boot is void, since settings end with it; one of another network namespace is left alone. The
-//!          file goes when nothing is changed any more.
+//!          file goes when nothing is changed any more: what could not be put back stays in it, for the next agent and for the user.
 //! Source:  flock(2): the lock lasts as long as any copy of the descriptor, however its holders end.
-//! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`, `a_stopped_guard_keeps_nothing`; `lab_tune` of the command kills agents and guards.
+//! Checked: `a_guard_undoes_what_a_file_says`, `files_of_others_are_left`, `a_stopped_guard_keeps_nothing`,
+//!          `what_cannot_be_put_back_stays_on_file`; `lab_tune` of the command kills agents and guards.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -59,8 +60,8 @@ enum Line {
     Of { network: String, agent: u32 },
     /// This is about to be changed.
     Set(Undo),
-    /// The last that was not struck was put back.
-    Struck,
+    /// The one of this place, among those that were noted, was put back.
+    Struck(usize),
 }
 
 /// The file of an agent that has changed something, and its guard.
@@ -69,6 +70,9 @@ pub(super) struct Journal {
     path: PathBuf,
     file: File,
     guard: Child,
+    noted: usize,
+    /// Something could not be put back.
+    is_left: bool,
 }
 
 impl Journal {
@@ -89,28 +93,44 @@ impl Journal {
         let path = folder.join(name);
         std::fs::rename(&begun, &path).map_err(unwritten)?;
         let guard = start_guard(&file)?;
-        Ok(Self { path, file, guard })
+        Ok(Self {
+            path,
+            file,
+            guard,
+            noted: 0,
+            is_left: false,
+        })
     }
 
-    /// Says that this is about to be changed.
-    pub(super) fn note(&mut self, undo: &Undo) -> Result<()> {
+    /// Says that this is about to be changed; its place.
+    pub(super) fn note(&mut self, undo: &Undo) -> Result<usize> {
         if !matches!(self.guard.try_wait(), Ok(None)) {
             self.guard = start_guard(&self.file)?;
         }
-        write(&mut self.file, &Line::Set(undo.clone()))
+        write(&mut self.file, &Line::Set(undo.clone()))?;
+        let place = self.noted;
+        self.noted = place.saturating_add(1);
+        Ok(place)
     }
 
-    /// Says that the last change was put back.
-    pub(super) fn strike(&mut self) -> Result<()> {
-        write(&mut self.file, &Line::Struck)
+    /// Says that the change of this place was put back.
+    pub(super) fn strike(&mut self, place: usize) -> Result<()> {
+        write(&mut self.file, &Line::Struck(place))
+    }
+
+    /// Says that a change could not be put back: the guard tries once more, and what it cannot put back either stays on file.
+    pub(super) fn leave(&mut self) {
+        self.is_left = true;
     }
 }
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Nothing is left to be put back: a guard that finds it cut does nothing. What fails here leaves lines that say so.
-        drop(self.file.set_len(0));
-        remove(&self.path);
+        if !self.is_left {
+            // A guard that finds it cut does nothing. What fails here leaves lines that say so.
+            drop(self.file.set_len(0));
+            remove(&self.path);
+        }
         drop(self.guard.stdin.take());
         drop(self.guard.wait());
     }
@@ -212,14 +232,11 @@ pub fn guard(agent: impl AsFd, file: impl AsFd) -> i32 {
         return 1;
     };
     while matches!(agent.read(&mut [0; 64]), Ok(1..)) {}
-    let said = undo_all(&mut file);
-    for words in &said {
-        tell!("sonde agent: {words}");
-    }
     // It has the file alone, and not its name.
     let name = format!("/proc/self/fd/{}", file.as_raw_fd());
-    if let Ok(path) = std::fs::read_link(name) {
-        remove(&path);
+    let path = std::fs::read_link(name).unwrap_or_default();
+    for words in undo_all(&mut file, &path) {
+        tell!("sonde agent: {words}");
     }
     0
 }
@@ -233,21 +250,20 @@ fn read(file: &mut File) -> Option<(String, u32, Vec<Undo>)> {
         // A last line that was cut off says of a change that was not made.
         match serde_json::from_str(&line.ok()?) {
             Ok(Line::Of { network, agent }) => head = Some((network, agent)),
-            Ok(Line::Set(undo)) => all.push(undo),
-            Ok(Line::Struck) => drop(all.pop()),
+            Ok(Line::Set(undo)) => all.push(Some(undo)),
+            Ok(Line::Struck(place)) => drop(all.get_mut(place).map(Option::take)),
             Err(_) => break,
         }
     }
-    all.reverse();
     let (network, agent) = head?;
-    Some((network, agent, all))
+    Some((network, agent, all.into_iter().rev().flatten().collect()))
 }
 
-/// Puts back what the file has, and empties it; what was done, in words.
-fn undo_all(file: &mut File) -> Vec<String> {
-    let (_, _, all) = read(file).unwrap_or_default();
-    let mut said = Vec::new();
-    for undo in &all {
+/// Puts back what the file has, and removes it; what cannot be put back stays in it. What was done, in words.
+fn undo_all(file: &mut File, path: &Path) -> Vec<String> {
+    let (network, agent, all) = read(file).unwrap_or_default();
+    let (mut said, mut left) = (Vec::new(), Vec::new());
+    for undo in all {
         match undo.put_back_if_as_set() {
             Ok(Found::AsBefore) => {}
             Ok(Found::PutBack) => said.push(format!(
@@ -258,13 +274,32 @@ fn undo_all(file: &mut File) -> Vec<String> {
                 "a killed agent had changed what was {} before; it was set otherwise since then, and is left so",
                 undo.words()
             )),
-            Err(error) => said.push(format!("{} was not restored: {error}", undo.words())),
+            Err(error) => {
+                said.push(format!(
+                    "{} was not restored: {error}; it stays in the list {}",
+                    undo.words(),
+                    path.display()
+                ));
+                left.push(undo);
+            }
         }
     }
-    if let Err(error) = file.set_len(0) {
-        said.push(format!(
-            "the list of changed settings cannot be emptied: {error}"
-        ));
+    if left.is_empty() {
+        if let Err(error) = file.set_len(0) {
+            said.push(format!(
+                "the list of changed settings cannot be emptied: {error}"
+            ));
+        }
+        remove(path);
+        return said;
+    }
+    let lines = left.into_iter().rev().map(Line::Set);
+    let kept = file.set_len(0).map_err(unwritten).and_then(|()| {
+        let mut all = std::iter::once(Line::Of { network, agent }).chain(lines);
+        all.try_for_each(|line| write(file, &line))
+    });
+    if let Err(error) = kept {
+        said.push(format!("the list of changed settings is lost: {error}"));
     }
     said
 }
@@ -305,8 +340,7 @@ fn recover_one(path: &Path, here: &str) -> Vec<String> {
     if boot(&network) != boot(here) {
         remove(path);
     } else if network == here && is_left(&file, path, agent) {
-        said = undo_all(&mut file);
-        remove(path);
+        said = undo_all(&mut file, path);
     }
     said
 }
@@ -443,7 +477,7 @@ mod tests {
     fn a_guard_undoes_what_a_file_says() {
         let folder = folder("guard");
         let path = folder.join("a");
-        let lines = [Line::Set(undo("a")), Line::Set(undo("b")), Line::Struck];
+        let lines = [Line::Set(undo("a")), Line::Set(undo("b")), Line::Struck(1)];
         let mut file = kept(&path, "here 1", &lines);
         // What was cut off was not changed.
         file.write_all(b"{\"set\":{\"sysc").unwrap();
@@ -454,6 +488,38 @@ mod tests {
         assert_eq!(guard(agent, &file), 0);
         assert!(!path.exists(), "it did its work");
         assert!(!folder.exists(), "nothing else was there");
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_stays_on_file() {
+        let folder = folder("stays");
+        let path = folder.join("a");
+        let gone = |name: &str| Undo::Sysctl {
+            path: format!("net/ipv4/no_such_{name}"),
+            before: "1".into(),
+            set: "2".into(),
+        };
+        let lines = [
+            Line::Set(gone("one")),
+            Line::Set(undo("4 5 6")),
+            Line::Set(gone("struck")),
+            Line::Set(gone("two")),
+            Line::Struck(2),
+        ];
+        drop(kept(&path, "boot 1", &lines));
+        for said in [3, 2] {
+            // Each agent that comes tries again, and says so.
+            let told = recover_in(&folder, "boot 1");
+            assert_eq!(told.len(), said, "{told:?}");
+            let stays = told.iter().filter(|words| {
+                words.contains("was not restored") && words.contains("stays in the list")
+            });
+            assert_eq!(stays.count(), 2, "{told:?}");
+            let (network, agent, left) = read(&mut File::open(&path).unwrap()).unwrap();
+            assert_eq!((&*network, agent), ("boot 1", u32::MAX));
+            assert_eq!(left, [gone("two"), gone("one")]);
+        }
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -232,14 +232,18 @@ impl Leftover {
     fn clear(&mut self) {
         let done = match (&self.at, self.kind) {
             (At::Process { pid, began }, _) => end(*pid, *began),
-            (At::Path(path), Kind::Settings) => Ok(put_back(path)),
+            (At::Path(path), Kind::Settings) => put_back(path),
             (At::Path(path), Kind::Folder) => {
                 fs::remove_dir_all(path).map(|()| "it was removed, with all that was in it".into())
             }
             (At::Path(path), _) => fs::remove_file(path).map(|()| "it was removed".into()),
         };
         self.remains = done.is_err();
-        self.done = Some(done.unwrap_or_else(|error| format!("it could not be removed: {error}")));
+        self.done = Some(match done {
+            Ok(words) => words,
+            Err(error) if self.kind == Kind::Settings => error.to_string(),
+            Err(error) => format!("it could not be removed: {error}"),
+        });
     }
 }
 
@@ -261,11 +265,13 @@ fn end(pid: u32, began: u64) -> io::Result<String> {
     Err(io::Error::other("it does not end"))
 }
 
-fn put_back(path: &Path) -> String {
-    let said = host::put_back(path);
-    match said.is_empty() {
-        true => "they were as before, and the list was removed".into(),
-        false => said.join("; "),
+/// Puts the settings back; an error says what could not be, and stays in the list.
+fn put_back(path: &Path) -> io::Result<String> {
+    let said = host::put_back(path).join("; ");
+    match (path.exists(), said.is_empty()) {
+        (true, _) => Err(io::Error::other(said)),
+        (false, true) => Ok("they were as before, and the list was removed".into()),
+        (false, false) => Ok(said),
     }
 }
 
