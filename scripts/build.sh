@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the report page, then everything in release, then the command `sonde` as a static program, then the adapters.
-# With `static` as its argument the last step alone, with `page` the first.
+# Builds the report page, then the command and the ranks' program in release, then the command `sonde` as a static program, then the adapters.
+# With `static` as its argument the last two steps alone, with `page` the first; with `all` what tests need beside: xtask and their programs.
 #
 # The page needs node and npm; cargo embeds web/dist/page.html where it is. Without them sonde is built without it, and says
 # so when a page is asked for. npm installs what web/package-lock.json pins, and only when that file has changed; no
@@ -35,8 +35,11 @@ build_page() {
 if [ "${1:-}" != static ]; then
     build_page
     [ "${1:-}" = page ] && exit 0
-    # With it the ranks' program, target/release/sonde-rank: dynamic, since it loads libraries.
-    cargo build --release --workspace
+    # The ranks' program, target/release/sonde-rank, is dynamic, since it loads libraries. Both together have the features that
+    # the whole workspace has, so that nothing is built twice.
+    what=(-p sonde-cli -p sonde-rank)
+    [ "${1:-}" != all ] || what=(--workspace)
+    cargo build --release "${what[@]}"
 fi
 cargo rustc --release -p sonde-cli --bin sonde -- -C target-feature=+crt-static
 

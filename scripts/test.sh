@@ -11,7 +11,7 @@
 # them, links target/release/sonde anew, dynamically. A crate's tests are one program, and tests/main.rs groups them: `paired`,
 # those with a lab that measure nothing and mostly wait, run three at a time; `alone`, which measure or are sensitive to timing, last
 # and one at a time; all others first, with the unit tests. Lints and fuzz targets are checked beside `paired`, on what it leaves
-# of the CPUs; the page is tested beside the static build, whose last crates leave a CPU idle.
+# of the CPUs; the page is tested beside the build of the test programs, since two of its tests look at what the program serves.
 #
 # `scripts/test.sh tests [NAME]` runs the tests without the checks; with NAME those whose name contains it (cargo xtask flakes).
 #
@@ -175,7 +175,6 @@ checks() {
     scripts/build.sh page || trouble 'page build'
     if [ -e web/node_modules/.installed-lock ]; then
         check 'page types' npm --prefix web run --silent types
-        beside 'page tests' timeout --kill-after=20 "$LIMIT_SECONDS" npm --prefix web test --silent
     else
         skip 'page types: node >= 18.15 and npm are not installed, or npm could not install'
         skip 'page tests: node >= 18.15 and npm are not installed, or npm could not install'
@@ -186,8 +185,8 @@ checks() {
     else
         skip 'format: cargo-fmt is not installed'
     fi
-    check 'static build' scripts/build.sh
-    [ -z "${beside['page tests']:-}" ] || page_tests
+    check 'static build' scripts/build.sh all
+    [ ! -e web/node_modules/.installed-lock ] || beside 'page tests' timeout --kill-after=20 "$LIMIT_SECONDS" npm --prefix web test --silent
     check tidy target/release/xtask tidy
     if command -v xz >/dev/null; then
         check corpus target/release/xtask corpus
@@ -221,10 +220,11 @@ if [ "$what" = all ]; then
     checks
 else
     headline build
-    scripts/build.sh || trouble build
+    scripts/build.sh all || trouble build
 fi
 # More at a time than there are CPUs: many of them wait for a timeout.
 tests units --lib --bins --test '*' -- --test-threads=4 --skip paired:: --skip alone:: ${filter:+"$filter"}
+[ -z "${beside['page tests']:-}" ] || page_tests
 tests docs --doc -- ${filter:+"$filter"}
 [ "$what" != all ] || late_checks
 class paired --test-threads=3
