@@ -46,9 +46,9 @@ function show(view: View): void {
             if (one === spec) anchor.setAttribute('aria-current', 'page')
             else anchor.removeAttribute('aria-current')
         }
-        // A choice of findings or of rows is none of series.
+        // A choice of findings or of rows is none of series. One of series draws by itself.
         if (spec.isFiltered) selection.restore(route.state)
-        context.redraw()
+        else context.redraw()
         // The bar follows on a narrow window; a link to a section leads to it, one to a view to its top.
         links.get(spec)?.scrollIntoView({ block: 'nearest', inline: 'center' })
         if (route.view === spec.id || route.view === '') window.scrollTo({ top: 0, behavior: 'instant' })

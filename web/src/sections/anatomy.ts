@@ -3,6 +3,7 @@
 // Model:   parts are those of the middle half of each launch's messages, so that they add up to the bar. What a missing stamp
 //          leaves untold is its last piece. Bars of one network share a scale from zero.
 // Checked: `the anatomy of messages adds up`.
+import { bar, colourKey } from '../bars'
 import type { Context } from '../context'
 import { h, section } from '../dom'
 import type { Model, Series } from '../model'
@@ -34,7 +35,7 @@ export function anatomy(context: Context): HTMLElement | null {
     selection.onChange(draw)
     draw()
     const present = PARTS.filter(([part]) => all.some((row) => row[part]))
-    const key = h('ul', { class: 'line-key plain' }, present.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
+    const key = colourKey(present.map(([, name, colour]) => [name, colour]))
     return section('anatomy', 'Where a message’s time goes', 'One-way time, from the call that sends to the return of the call that receives, cut at the kernels’ time stamps. Each panel has its own scale, from zero.', key, place)
 }
 
@@ -49,16 +50,12 @@ function panel(model: Model, network: string, visible: Series[], all: AnatomyRow
         .sort((a, b) => a.series.path.localeCompare(b.series.path) || a.row.size_bytes - b.row.size_bytes || a.series.index - b.series.index)
     return h('div', { class: 'card panel' },
         h('h3', {}, h('i', { class: 'swatch', '--colour': model.colour(network) }), network),
-        h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => bar(series, row, most, loaded))))
+        h('div', { class: 'bars anatomy' }, bars.map(({ series, row }) => rowBar(series, row, most, loaded))))
 }
 
-function bar(series: Series, row: AnatomyRow, most: number, beside: boolean): Node[] {
-    const pieces = PARTS.map(([part, name, colour]) => ({ name, colour, ns: row[part] ?? 0 })).filter(({ ns }) => ns > 0)
+function rowBar(series: Series, row: AnatomyRow, most: number, beside: boolean): Node[] {
+    const pieces = PARTS.map(([part, name, colour]) => ({ name, colour, value: row[part] ?? 0 })).filter(({ value }) => value > 0)
     const label = `${series.short}${beside && series.load === null ? ', idle' : ''}, ${size(row.size_bytes)}`
-    return [
-        h('span', { class: 'bars-name' }, label),
-        h('div', { class: 'track', role: 'img', 'aria-label': `${label}: ${pieces.map(({ name, ns }) => `${name} ${time(ns)}`).join(', ')}` },
-            pieces.map(({ name, colour, ns }) => h('i', { class: 'segment', 'width-share': `${(100 * ns) / most}%`, '--colour': colour, 'data-tip': `${name}: ${time(ns)} of ${time(row.one_way_ns)}` }))),
-        h('span', { class: 'bars-value strong' }, time(row.one_way_ns)),
-    ]
+    return bar(label, pieces.map((piece) => ({ ...piece, tip: `${piece.name}: ${time(piece.value)} of ${time(row.one_way_ns)}` })), most, time(row.one_way_ns),
+        pieces.map(({ name, value }) => `${name} ${time(value)}`).join(', '))
 }

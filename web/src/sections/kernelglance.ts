@@ -6,6 +6,7 @@
 //          where both routes of PVM ran, the last column is what the default one takes over the direct one. Bars are as long as the mean time of a
 //          rank, cut into computing and communicating; those of a kernel share a scale from zero.
 // Checked: `the kernels are told at a glance`.
+import { colourKey } from '../bars'
 import { h, none, table, type Child } from '../dom'
 import { by, byPlace, groups, kernelName, loadName, placeOf } from '../kernelplace'
 import { distinct } from '../model'
@@ -110,7 +111,7 @@ function cell(row: KernelRow, here: KernelRow[], over: boolean, standing: Standi
 export function split(view: View, all: KernelRow[]): HTMLElement | null {
     const told = all.filter((row) => row.communicating_share !== null)
     if (!told.length) return null
-    const key = h('ul', { class: 'line-key plain' }, [['computing', COMPUTING], ['communicating: in calls of the library, waiting included; its part is printed', COMMUNICATING]].map(([name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
+    const key = colourKey([['computing', COMPUTING], ['communicating: in calls of the library, waiting included; its part is printed', COMMUNICATING]])
     const panels = groups(told).map((rows) => {
         const most = Math.max(...rows.map((row) => row.time_ns))
         const places = distinct(byPlace(rows).map((row) => placeOf(row, all)))

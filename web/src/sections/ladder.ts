@@ -5,6 +5,7 @@
 //          smallest to the largest. A library that is faster than the transport has no piece of its own and says so. Bars of a
 //          panel that stand together share a scale from zero.
 // Checked: `the ladder of libraries adds up`.
+import { bar, colourKey } from '../bars'
 import type { Context } from '../context'
 import { h, none, section, table, type Child } from '../dom'
 import type { Model } from '../model'
@@ -36,7 +37,7 @@ export function ladder(context: Context): HTMLElement | null {
     }
     selection.onChange(draw)
     draw()
-    const key = h('ul', { class: 'line-key plain' }, RUNGS.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name)))
+    const key = colourKey(RUNGS.map(([, name, colour]) => [name, colour]))
     return section('ladder', 'From the wire to the library', 'What each layer takes of the one-way latency (RTT/2), by messages and by bytes: the wire, then the transport with the hosts, then the library. A library is set beside the transport that waits as it does.', key, place, costs(model, all))
 }
 
@@ -63,14 +64,10 @@ function group(title: string, all: { row: LibraryRow; rungs: Rungs }[], told: (v
             const label = load === null ? name : `${name}, load ${load}`
             // What a library saves is taken from the transport's piece.
             const drawn = rungs.library < 0 ? { wire: Math.min(rungs.wire, sum(rungs)), transport: Math.max(0, sum(rungs) - rungs.wire), library: 0 } : rungs
-            const pieces = RUNGS.map(([rung, word, colour]) => ({ word, colour, value: drawn[rung] })).filter(({ value }) => value > 0)
+            const saves = rungs.library < 0 ? `; it saves ${told(-rungs.library)}` : ''
+            const pieces = RUNGS.map(([rung, name, colour]) => ({ name, colour, value: drawn[rung], tip: `${name}: ${told(drawn[rung])} of ${told(sum(rungs))}${saves}` }))
             const words = RUNGS.filter(([rung]) => rungs[rung] !== 0).map(([rung, word]) => `${word} ${told(rungs[rung])}`).join(', ')
-            return [
-                h('span', { class: 'bars-name' }, label),
-                h('div', { class: 'track', role: 'img', 'aria-label': `${label}: ${words}` },
-                    pieces.map(({ word, colour, value }) => h('i', { class: 'segment', 'width-share': `${(100 * value) / most}%`, '--colour': colour, 'data-tip': `${word}: ${told(value)} of ${told(sum(rungs))}${rungs.library < 0 ? `; it saves ${told(-rungs.library)}` : ''}` }))),
-                h('span', { class: 'bars-value strong' }, told(sum(rungs))),
-            ]
+            return bar(label, pieces, most, told(sum(rungs)), words)
         })))
 }
 

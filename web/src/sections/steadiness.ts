@@ -3,6 +3,7 @@
 // Model:   a point is a launch; its height is its median over the middle of its cell's launches, on a logarithmic axis: half and twice
 //          as much are equally far. Launches are shuffled, so that a drift shows in all networks at once. Beneath stands, over the same
 //          time, how busy the hosts were, what a hypervisor took, and how much of its deliveries the emulation made behind schedule.
+import { colourKey } from '../bars'
 import * as Plot from '@observablehq/plot'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
@@ -114,7 +115,7 @@ function meanwhile(context: Context): HTMLElement | null {
     if (!lines.length) return null
     const figure = context.figure({ label: 'How busy the hosts were over the run.', draw: (width) => drawMeanwhile(timeline, lines, endOf(context.model), width) })
     return h('div', { class: 'meanwhile' }, h('h3', {}, 'Meanwhile'), figure.element,
-        h('ul', { class: 'line-key plain' }, lines.map(([, name, colour]) => h('li', {}, h('i', { class: 'swatch', '--colour': colour }), name))))
+        colourKey(lines.map(([, name, colour]) => [name, colour])))
 }
 
 function drawMeanwhile(timeline: Moment[], lines: typeof LINES, end: number, width: number): Drawing {
