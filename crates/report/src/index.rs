@@ -412,8 +412,13 @@ const WATCHED_NS_MIN: u64 = 200_000_000;
 
 /// Part of all its CPUs that a host used while it was watched, at most 1; null where that was too short to tell.
 pub(crate) fn busy(at: &Interference) -> Option<f64> {
+    of_cpus(at, at.host_cpu_ns)
+}
+
+/// The same of other CPU time of the host, as the stolen.
+pub(crate) fn of_cpus(at: &Interference, ns: Option<u64>) -> Option<f64> {
     let whole = at.span_ns.checked_mul(at.cpus).filter(|ns| *ns > 0)?;
-    let share = at.host_cpu_ns? as f64 / whole as f64;
+    let share = ns? as f64 / whole as f64;
     (at.span_ns >= WATCHED_NS_MIN).then(|| share.min(1.0))
 }
 

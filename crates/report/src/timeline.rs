@@ -9,6 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Interference, LaunchRecord, Number, Run};
 
+use crate::index::{busy, of_cpus};
+
 /// The most points of a line.
 pub const MOMENTS_MAX: usize = 1_000;
 
@@ -20,7 +22,7 @@ pub struct Moment {
     pub began_ms: u64,
     /// When it ended.
     pub ended_ms: u64,
-    /// Part of all its CPUs that the busiest host used; null where no host can tell.
+    /// Part of all its CPUs that the busiest host used; null where no host can tell, or none was watched for long enough.
     pub busy_share: Option<Number>,
     /// The same of what a hypervisor took.
     pub stolen_share: Option<Number>,
@@ -48,13 +50,9 @@ impl Moment {
             .iter()
             .map(|launch| launch.began_unix_ns.saturating_add(launch.took_ns))
             .max();
-        let worst = |ns: fn(&Interference) -> Option<u64>| {
+        let worst = |share: fn(&Interference) -> Option<f64>| {
             let hosts = launches.iter().flat_map(|launch| &launch.interference);
-            let shares = hosts.filter_map(|host| {
-                let watched_ns = host.span_ns.saturating_mul(host.cpus);
-                (watched_ns > 0).then_some(ns(host)? as f64 / watched_ns as f64)
-            });
-            shares.reduce(f64::max).map(Number)
+            hosts.filter_map(share).reduce(f64::max).map(Number)
         };
         let (late, deliveries) = launches
             .iter()
@@ -65,9 +63,8 @@ impl Moment {
         Self {
             began_ms: since_ms(began.unwrap_or(begin_ns)),
             ended_ms: since_ms(ended.unwrap_or(begin_ns)),
-            // Readings of one instant are not taken at one instant: a little more than all of it is all of it.
-            busy_share: worst(|host| host.host_cpu_ns).map(|share| Number(share.0.min(1.0))),
-            stolen_share: worst(|host| host.steal_ns),
+            busy_share: worst(busy),
+            stolen_share: worst(|host| of_cpus(host, host.steal_ns)),
             late_share: (deliveries > 0).then(|| Number(late as f64 / deliveries as f64)),
         }
     }
@@ -85,11 +82,11 @@ mod tests {
             .latency("wire", "tcp", 1, 10_000)
             .done();
         let begin_ns = run.head.began_unix_ns;
-        let host = |busy_ns, steal_ns| Interference {
-            span_ns: 1_000,
+        let host = |busy_ms: u64, steal_ms: Option<u64>| Interference {
+            span_ns: 1_000_000_000,
             cpus: 2,
-            host_cpu_ns: Some(busy_ns),
-            steal_ns,
+            host_cpu_ns: Some(busy_ms * 1_000_000),
+            steal_ns: steal_ms.map(|ms| ms * 1_000_000),
             ..Interference::default()
         };
         let of = |began_ms: u64, took_ms: u64, interference| LaunchRecord {
