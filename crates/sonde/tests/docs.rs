@@ -217,6 +217,51 @@ fn every_command_line_is_understood() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Requirement X3: of the figures whose data no text prints, only what the text states is checked.
+#[test]
+fn figures_without_data_are_named_and_not_compared() {
+    let requirements = read("plans/papers/requirements.md");
+    let (_, rest) = requirements
+        .split_once("**X3 — ")
+        .expect("X3 is a requirement");
+    let (listed, _) = rest
+        .split_once("\u{b7} ")
+        .and_then(|(_, rest)| rest.split_once(':'))
+        .expect("a list of figures");
+    let page = read("docs/old-studies.md");
+    let (_, table) = page.split_once("## Figures without data").expect("a table");
+    let studies = [
+        "NASA Lewis 1995",
+        "Sandia 1996",
+        "UPC SABA",
+        "The SCI cluster",
+        "HIPPI at Stuttgart",
+    ];
+    // `N figs. 5 to 15, S figs. 2 and 3, ...`
+    let figures = listed.split(" figs. ").skip(1).map(|part| {
+        part.trim_end_matches(|letter: char| {
+            letter.is_ascii_uppercase() || letter == ' ' || letter == ','
+        })
+    });
+    for (study, figures) in studies.into_iter().zip(figures) {
+        assert!(
+            table.contains(&format!("| {study} | figs. {figures} |\n")),
+            "{study}: {figures}"
+        );
+    }
+    assert_eq!(table.matches(" figs. ").count(), studies.len());
+    // What rows are held against is printed in tables.
+    let data = read("crates/report/data/papers.toml");
+    let cited: Vec<&str> = data
+        .lines()
+        .filter(|line| line.contains("_in = "))
+        .collect();
+    assert!(
+        !cited.is_empty() && cited.iter().all(|line| line.contains("= \"Table ")),
+        "{cited:?}"
+    );
+}
+
 /// Why `lab list` does not accept a network, if so.
 fn complaint(selector: &str) -> Option<String> {
     let output = sonde(&["lab", "list", "--network", selector].map(str::to_owned));
