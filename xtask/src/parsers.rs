@@ -109,6 +109,7 @@ const PARSERS: &[&str] = &[
     "crates/units/src/parse.rs",
     "crates/units/src/topology/words.rs",
     "crates/workload/src/files/counts.rs",
+    "crates/workload/src/files/ftp/dialogue.rs",
     "crates/workload/src/files/nfs/mount.rs",
     "crates/workload/src/files/nfs/v2.rs",
     "crates/workload/src/files/nfs/v3.rs",

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{Facts, Reader, Unread, facts, is_empty, merge_all, take_all};
+use crate::files::Stage;
 use crate::fixed::{Fixed, RelativeError, Shares};
 use crate::loss::Loss;
 use crate::npb::Kernel;
@@ -333,14 +334,31 @@ facts! {
         "files.span_ns.*" span_ns: u64,
         /// The receive buffer of the server's UDP socket, as granted.
         "files.receive_buffer_bytes.*" receive_buffer_bytes: u64,
-        /// A call that does nothing: its round trip, the median.
+        /// A call that does nothing: its round trip, the median; of FTP an empty file.
         "files.null_ns.*" null_ns: u64,
         /// The same on the server's own loopback.
         "files.own_null_ns.*" own_null_ns: u64,
-        /// The call that is measured, on the server's own loopback and from its cache, the median.
+        /// The call that is measured, on the server's own loopback and from its cache, the median; of FTP the file's bytes without disk or
+        /// translation.
         "files.own_call_ns.*" own_call_ns: u64,
         /// What the network's model has for the bytes that the call carries beyond one that does nothing.
         "files.wire_ns.*" wire_ns: u64,
+        /// FTP: a round trip of the command NOOP, the median.
+        "files.trip_ns.*" trip_ns: u64,
+        /// FTP: a plain stream of the file's bytes by the same sockets over the network, with its opening, the median.
+        "files.stream_ns.*" stream_ns: u64,
+        /// FTP: the file read at its source, by the disk's model or measured.
+        "files.source_ns.*" source_ns: u64,
+        /// FTP: the file translated at its source, in memory.
+        "files.translate_source_ns.*" translate_source_ns: u64,
+        /// FTP: the file translated at its sink, in memory.
+        "files.translate_sink_ns.*" translate_sink_ns: u64,
+        /// FTP: the file written at its sink, by the disk's model or measured.
+        "files.sink_ns.*" sink_ns: u64,
+        /// FTP: what the stages that were measured apart give together.
+        "files.expected_ns.*" expected_ns: u64,
+        /// FTP: the stage that takes longest.
+        "files.bottleneck.*" bottleneck: Stage,
     }
 
     /// What was checked of a library.

@@ -21,11 +21,19 @@
     )
 )]
 
+mod ftp;
+mod stages;
+
+pub use ftp::{COPY_BYTES_MAX, Ftp, Representation, Translation};
+pub use stages::{Stage, Stages, window_ns};
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Bytes, Span};
+
+use ftp::CLIENT_DISK;
 
 use crate::{BadKnob, KnobValues, Path, Quota, Unmeasurable};
 
@@ -57,15 +65,18 @@ pub enum Service {
     Nfs2,
     /// NFS version 3.
     Nfs3,
+    /// FTP.
+    Ftp,
 }
 
 impl FilesPath {
     /// All, in the order of help texts.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::new(Service::Nfs2, Path::Udp),
         Self::new(Service::Nfs2, Path::Tcp),
         Self::new(Service::Nfs3, Path::Udp),
         Self::new(Service::Nfs3, Path::Tcp),
+        Self::new(Service::Ftp, Path::Tcp),
     ];
 
     const fn new(service: Service, over: Path) -> Self {
@@ -79,6 +90,7 @@ impl FilesPath {
             (Service::Nfs2, _) => "nfs2:udp",
             (Service::Nfs3, Path::Udp) => "nfs3:udp",
             (Service::Nfs3, _) => "nfs3:tcp",
+            (Service::Ftp, _) => "ftp",
         }
     }
 }
@@ -251,7 +263,7 @@ pub struct Files {
     pub service_ns: u64,
     /// `queue`: calls that the server takes from its sockets while all daemons work.
     pub queue: u32,
-    /// `rcvbuf`: the receive buffer of the server's UDP socket; null is the host's.
+    /// `rcvbuf`: the receive buffer of the server's UDP socket, or of both ends of FTP's data connections; null is the host's.
     pub receive_buffer_bytes: Option<u64>,
     /// `reply-cache`: the server keeps replies to calls that must not be done twice.
     pub keeps_replies: bool,
@@ -261,12 +273,25 @@ pub struct Files {
     pub store: Store,
     /// `names`: names in the directory, of calls on names.
     pub names: u32,
+    /// What is set of FTP alone.
+    pub ftp: Ftp,
     /// How many.
     pub quota: Quota,
 }
 
 const OPERATION: &str = "op";
 const DISK: &str = "disk";
+/// What services of calls have, and FTP has not.
+const OF_CALLS: [&str; 8] = [
+    "transfer",
+    "attribute-cache",
+    "retransmit",
+    "daemons",
+    "service",
+    "queue",
+    "reply-cache",
+    "names",
+];
 
 impl Files {
     /// The names of what can be set, with what they take, for help texts.
@@ -291,7 +316,7 @@ impl Files {
         ),
         (
             "rcvbuf",
-            "receive buffer of the server's UDP socket, as 64KiB",
+            "receive buffer of the server's UDP socket, or of data connections, as 64KiB",
         ),
         (
             "reply-cache",
@@ -302,6 +327,15 @@ impl Files {
         ("cache", "the server's memory for it, as 4MiB"),
         ("store", "where files are: memory or scratch"),
         ("names", "names in a directory, 1 to 100000"),
+        Ftp::NAMES[0],
+        Ftp::NAMES[1],
+        Ftp::NAMES[2],
+        Ftp::NAMES[3],
+        Ftp::NAMES[4],
+        Ftp::NAMES[5],
+        Ftp::NAMES[6],
+        Ftp::NAMES[7],
+        Ftp::NAMES[8],
     ];
 
     /// The usual one of a path: reads of 8 KiB by version 2, of 64 KiB over TCP and 56 KiB over UDP by version 3, one call outstanding,
@@ -313,7 +347,7 @@ impl Files {
             transfer_bytes: match (path.service, path.over) {
                 (Service::Nfs2, _) => V2_TRANSFER_BYTES_MAX,
                 (Service::Nfs3, Path::Udp) => 57_344,
-                (Service::Nfs3, _) => 65_536,
+                (Service::Nfs3 | Service::Ftp, _) => 65_536,
             },
             outstanding: 1,
             is_sync: true,
@@ -327,6 +361,7 @@ impl Files {
             disk: None,
             store: Store::Memory,
             names: NAMES,
+            ftp: Ftp::USUAL,
             quota: Quota {
                 samples_max: 10_000,
                 warmup: 0,
@@ -342,12 +377,22 @@ impl Files {
     pub fn parse(path: FilesPath, values: &KnobValues) -> Result<Self, BadKnob> {
         let mut files = Self::usual(path);
         // What is said of a disk means nothing without one.
-        let has_disk = values.contains_key(DISK);
+        let lacks = |disk: &str| !values.contains_key(disk);
+        let without = |disk| {
+            Err(format!(
+                "it is of a disk: write `{disk}` too, as {disk}=16Mbit"
+            ))
+        };
         for (name, value) in values {
             let set = match &**name {
-                "seek" | "cache" if !has_disk => Err(format!(
-                    "it is of a disk: write `{DISK}` too, as {DISK}=16Mbit"
-                )),
+                name if path.service == Service::Ftp && OF_CALLS.contains(&name) => {
+                    Err("ftp has none: it is of nfs2 and nfs3".into())
+                }
+                name if path.service != Service::Ftp && is_of_ftp(name) => {
+                    Err(format!("{path} has none: it is of ftp"))
+                }
+                "seek" | "cache" if lacks(DISK) => without(DISK),
+                "client-seek" | "client-cache" if lacks(CLIENT_DISK) => without(CLIENT_DISK),
                 _ => files.set(name, value),
             };
             set.map_err(|why| BadKnob {
@@ -359,11 +404,21 @@ impl Files {
         Ok(files)
     }
 
-    fn disk(&mut self) -> &mut Disk {
-        self.disk.get_or_insert(Disk {
+    /// The disk that a name is of: the client's or the server's. That of FTP has no memory unless it is given some, since what a
+    /// repetition reads again would come out of it.
+    fn disk(&mut self, name: &str) -> &mut Disk {
+        let cache_bytes = match self.service {
+            Service::Ftp => 0,
+            Service::Nfs2 | Service::Nfs3 => 4 << 20,
+        };
+        let disk = match name.starts_with("client-") {
+            true => &mut self.ftp.client_disk,
+            false => &mut self.disk,
+        };
+        disk.get_or_insert(Disk {
             rate_bps: 0,
             seek_ns: 0,
-            cache_bytes: 4 << 20,
+            cache_bytes,
         })
     }
 
@@ -380,13 +435,13 @@ impl Files {
             "queue" => self.queue = within(value, 0, 4_096)?,
             "rcvbuf" => self.receive_buffer_bytes = Some(bytes(value, 2_048, 1 << 30)?),
             "reply-cache" => self.keeps_replies = yes(value)?,
-            DISK => {
+            DISK | CLIENT_DISK => {
                 let rate = value.parse::<BitRate>().ok().map(BitRate::bps);
                 let rate = rate.filter(|bps| (100_000..=1_000_000_000_000).contains(bps));
-                self.disk().rate_bps = rate.ok_or("write a rate from 100kbit on, as 16Mbit")?;
+                self.disk(name).rate_bps = rate.ok_or("write a rate from 100kbit on, as 16Mbit")?;
             }
-            "seek" => self.disk().seek_ns = time(value, Span::secs(1))?,
-            "cache" => self.disk().cache_bytes = bytes(value, 0, 1 << 36)?,
+            "seek" | "client-seek" => self.disk(name).seek_ns = time(value, Span::secs(1))?,
+            "cache" | "client-cache" => self.disk(name).cache_bytes = bytes(value, 0, 1 << 36)?,
             "store" => {
                 self.store = match value {
                     "memory" => Store::Memory,
@@ -395,6 +450,7 @@ impl Files {
                 };
             }
             "names" => self.names = within(value, 1, 100_000)?,
+            name if is_of_ftp(name) => self.ftp.set(name, value)?,
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -416,6 +472,9 @@ impl Files {
         if !matches!(over, Path::Tcp | Path::Udp) {
             let what = format!("files do not go over {over}");
             return refuse(what, "take nfs2:udp or nfs3:tcp");
+        }
+        if self.service == Service::Ftp {
+            self.check_ftp(over)?;
         }
         if over == Path::Udp && transfer > DATAGRAM_TRANSFER_BYTES_MAX {
             return refuse(
@@ -445,11 +504,46 @@ impl Files {
             let what = "no call outstanding, no daemon or no name: nothing would be done";
             return refuse(what.into(), "ask for 1 or more of each");
         }
-        if self.disk.is_some_and(|disk| disk.rate_bps == 0) {
+        let disks = [self.disk, self.ftp.client_disk];
+        if disks.iter().flatten().any(|disk| disk.rate_bps == 0) {
             return refuse("a disk has no rate".into(), "write one, as disk=16Mbit");
         }
         self.quota.check()
     }
+
+    fn check_ftp(&self, over: Path) -> Result<(), Unmeasurable> {
+        let refuse = |what: String, remedy| Err(Unmeasurable { what, remedy });
+        if over != Path::Tcp {
+            return refuse(format!("ftp does not go over {over}"), "take tcp");
+        }
+        if !self.operation.is_sized() {
+            let name = self.operation.name();
+            return refuse(
+                format!("ftp has no {name}: it moves whole files"),
+                "ask for read or write, or for nfs3",
+            );
+        }
+        if self.outstanding != 1 {
+            let what = format!(
+                "ftp has one transfer at a time, and not {}",
+                self.outstanding
+            );
+            return refuse(what, "leave outstanding out");
+        }
+        let copy = self.ftp.copy_bytes;
+        if !(512..=COPY_BYTES_MAX).contains(&copy) {
+            return refuse(
+                format!("a copy buffer of {copy} bytes cannot be had"),
+                "ask for 512 B to 1 MiB",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name is of FTP alone.
+fn is_of_ftp(name: &str) -> bool {
+    Ftp::NAMES.iter().any(|(known, _)| *known == name)
 }
 
 impl Serialize for Service {
@@ -457,6 +551,7 @@ impl Serialize for Service {
         to.serialize_str(match self {
             Self::Nfs2 => "nfs2",
             Self::Nfs3 => "nfs3",
+            Self::Ftp => "ftp",
         })
     }
 }
@@ -466,6 +561,7 @@ impl<'de> Deserialize<'de> for Service {
         match &*String::deserialize(from)? {
             "nfs2" => Ok(Self::Nfs2),
             "nfs3" => Ok(Self::Nfs3),
+            "ftp" => Ok(Self::Ftp),
             other => Err(serde::de::Error::custom(format!(
                 "there is no service `{other}`"
             ))),
@@ -579,9 +675,85 @@ mod tests {
         assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
         for (name, _) in Files::NAMES {
             // The last counts: `seek` needs a disk, and of `disk` itself the wrong value has to stay.
-            let error = parse("nfs2", &[("disk", "16Mbit"), (name, "?")]);
+            let is_ftp = is_of_ftp(name);
+            let (path, disk) = match is_ftp {
+                true => ("ftp", CLIENT_DISK),
+                false => ("nfs2", DISK),
+            };
+            let error = parse(path, &[(disk, "16Mbit"), (name, "?")]);
             let error = error.unwrap_err().to_string();
-            assert!(!error.contains("no such knob"), "{error}");
+            assert!(
+                !error.contains("no such knob") && !error.contains("none"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_of_ftp_are_read_by_name() {
+        let files = parse(
+            "ftp",
+            &[
+                ("op", "write"),
+                ("window", "32KiB"),
+                ("sndbuf", "64KiB"),
+                ("rcvbuf", "128KiB"),
+                ("copy", "60KiB"),
+                ("read-ahead", "1MiB"),
+                ("type", "ascii"),
+                ("translate", "character"),
+                ("disk", "96Mbit"),
+                ("client-disk", "16Mbit"),
+                ("client-seek", "10ms"),
+                ("client-cache", "8KiB"),
+            ],
+        )
+        .unwrap();
+        let disk = |rate_bps, seek_ns, cache_bytes| Disk {
+            rate_bps,
+            seek_ns,
+            cache_bytes,
+        };
+        let wanted = Files {
+            operation: Operation::Write {},
+            receive_buffer_bytes: Some(131_072),
+            disk: Some(disk(96_000_000, 0, 0)),
+            ftp: Ftp {
+                window_bytes: Some(32_768),
+                send_buffer_bytes: Some(65_536),
+                copy_bytes: 61_440,
+                read_ahead_bytes: 1 << 20,
+                representation: Representation::Ascii,
+                translation: Translation::Character,
+                client_disk: Some(disk(16_000_000, 10_000_000, 8_192)),
+            },
+            ..Files::usual("ftp".parse().unwrap())
+        };
+        assert_eq!(files, wanted);
+        assert_eq!(files.check(Path::Tcp), Ok(()));
+        let json = serde_json::to_string(&files).unwrap();
+        assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
+    }
+
+    #[test]
+    fn what_another_service_has_is_refused() {
+        for name in OF_CALLS {
+            let error = parse("ftp", &[(name, "8")]).unwrap_err().to_string();
+            assert!(error.contains("it is of nfs2 and nfs3"), "{error}");
+        }
+        for (name, _) in Ftp::NAMES {
+            let error = parse("nfs3:udp", &[(name, "8")]).unwrap_err().to_string();
+            assert!(error.contains("nfs3:udp has none: it is of ftp"), "{error}");
+        }
+        let error = parse("ftp", &[("client-seek", "1ms")]).unwrap_err();
+        assert!(error.to_string().contains("client-disk=16Mbit"), "{error}");
+        for (name, value, why) in [
+            ("op", "lookup", "it moves whole files"),
+            ("outstanding", "2", "one transfer at a time"),
+        ] {
+            let files = parse("ftp", &[(name, value)]).unwrap();
+            let error = files.check(Path::Tcp).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 

@@ -118,7 +118,7 @@ pub enum Quantity {
     RwndLimitedShare,
     /// Time that the send buffer held the sender back, of the timed window.
     SndbufLimitedShare,
-    /// Segments sent again in the timed window; of files messages of the client beyond one for each call.
+    /// Segments sent again in the timed window; of files messages of the client beyond one for each call, by FTP segments of both ends.
     Retransmits,
     /// Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow.
     OneWayNs,
@@ -138,9 +138,9 @@ pub enum Quantity {
     NicTripNs,
     /// Messages at a rate: from the time at which a message was due to its answer.
     ResponseNs,
-    /// Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply.
+    /// Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply; by FTP of a whole transfer.
     ServiceNs,
-    /// Messages at a rate: how many were sent in a second. Files: calls in a second.
+    /// Messages at a rate: how many were sent in a second. Files: calls, by FTP transfers, in a second.
     RatePerS,
     /// A collective call: from its agreed begin to its end at the last rank.
     CollectiveNs,

@@ -28,6 +28,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::files::Stage;
 use crate::fixed::Fixed;
 use crate::npb::Kernel;
 use crate::replay::Replay;
@@ -434,6 +435,13 @@ as_words! {
         CopiedAll = "the kernel copied every byte after all, as it does where frames stay on this host (loopback, veth) or the device cannot gather",
     }
     EndedBy { Precision = "precision", Samples = "samples", Budget = "budget" }
+    Stage {
+        SourceDisk = "source disk",
+        Translation = "translation",
+        Socket = "socket",
+        Network = "network",
+        SinkDisk = "sink disk",
+    }
     Verification {
         NotPerformed = "not performed",
         Successful = "successful",

@@ -2,12 +2,12 @@
 //!
 //! Model:   with one call outstanding a call takes what the server takes for it, a round trip and its bytes on the line:
 //!          `own_call - own_null + null + wire`. None is fitted: the first two are the server's own, over its loopback and from its cache,
-//!          the third is a call that does nothing, over the network, the last is of the network's model. Counts are summed over repetitions,
-//!          times are their medians.
+//!          the third is a call that does nothing, over the network, the last is of the network's model. A transfer by FTP is made of
+//!          [`Stages`] instead. Counts are summed over repetitions, times are their medians.
 //! Units:   nanoseconds, bits a second, calls.
-//! Checked: `terms_add_up`, `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
+//! Checked: `terms_add_up`, `a_transfer_is_made_of_stages`, `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
 
-use sonde_measure::files::{Files, FilesPath};
+use sonde_measure::files::{Files, FilesPath, Service, Stages, window_ns};
 use sonde_measure::{FilesFacts, KnobValues, Line, Quantity, ResultRow, Status};
 
 use crate::index::{FILES, Index, p50};
@@ -25,6 +25,28 @@ pub(crate) struct Facts {
     pub service_ns: Option<u64>,
     pub trip_ns: Option<u64>,
     pub wire_ns: Option<u64>,
+}
+
+/// What was measured apart, as medians of repetitions.
+fn medians(all: &[&FilesFacts]) -> FilesFacts {
+    let median = |fact: fn(&FilesFacts) -> Option<u64>| {
+        let mut values: Vec<u64> = all.iter().filter_map(|one| fact(one)).collect();
+        values.sort_unstable();
+        values.get(values.len() / 2).copied()
+    };
+    FilesFacts {
+        null_ns: median(|one| one.null_ns),
+        own_null_ns: median(|one| one.own_null_ns),
+        own_call_ns: median(|one| one.own_call_ns),
+        wire_ns: median(|one| one.wire_ns),
+        trip_ns: median(|one| one.trip_ns),
+        stream_ns: median(|one| one.stream_ns),
+        source_ns: median(|one| one.source_ns),
+        sink_ns: median(|one| one.sink_ns),
+        translate_source_ns: median(|one| one.translate_source_ns),
+        translate_sink_ns: median(|one| one.translate_sink_ns),
+        ..FilesFacts::default()
+    }
 }
 
 impl Facts {
@@ -67,6 +89,17 @@ pub(crate) struct FilesCell<'i> {
     /// From the first send of a call to its reply, the median.
     pub call_ns: Option<f64>,
     pub facts: Facts,
+    /// Of a transfer by FTP.
+    pub stages: Option<Stages>,
+    /// What the window lets through in the round trips that it takes, by FTP.
+    pub window_ns: Option<u64>,
+}
+
+impl FilesCell<'_> {
+    /// Whether it is a transfer and not made of calls.
+    pub(crate) fn is_transfer(&self) -> bool {
+        self.files.service == Service::Ftp
+    }
 }
 
 /// The cells of files of a run, in the order of its rows.
@@ -90,12 +123,16 @@ fn cell<'i>(index: &'i Index<'_>, row: &'i ResultRow) -> Option<FilesCell<'i>> {
         .collect();
     let call = index.row_beside(row, Quantity::ServiceNs);
     let call = call.filter(|row| row.status == Status::Measured).map(p50);
+    let files = set(&row.path, &row.knobs)?;
+    let apart = medians(&launches);
     Some(FilesCell {
         row,
         line: index.cell(&row.cell)?.factors.line(),
-        files: set(&row.path, &row.knobs)?,
+        files,
         call_ns: call,
         facts: Facts::of(launches.iter().copied()),
+        stages: Stages::of(&files, size, &apart),
+        window_ns: window_ns(&files, size, &apart),
     })
 }
 
@@ -119,13 +156,35 @@ pub(crate) mod testing {
 
     /// Reads of files of 1 MiB over nfs2:udp at 303 Mb/s, whose calls take 200 µs.
     pub(crate) fn run(knobs: &[(&str, &str)], facts: FilesFacts) -> Run {
+        run_of("nfs2:udp", knobs, facts, [303_000_000, 4_620_000, 200_000])
+    }
+
+    /// The same by FTP: 13.9 Mb/s from a disk of 16 Mb/s, a transfer in 603 ms.
+    pub(crate) fn transfer() -> Run {
+        let facts = FilesFacts {
+            trip_ns: Some(200_000),
+            null_ns: Some(1_000_000),
+            own_null_ns: Some(200_000),
+            own_call_ns: Some(1_200_000),
+            stream_ns: Some(71_000_000),
+            source_ns: Some(524_288_000),
+            sink_ns: Some(300_000),
+            wire_ns: Some(69_000_000),
+            ..FilesFacts::default()
+        };
+        let knobs = [("op", "read"), ("disk", "16Mbit"), ("window", "64KiB")];
+        run_of("ftp", &knobs, facts, [13_900_000, 1_658, 603_000_000])
+    }
+
+    fn run_of(path: &str, knobs: &[(&str, &str)], facts: FilesFacts, reached: [u64; 3]) -> Run {
+        let [bps, milli_calls, call_ns] = reached;
         let mut run = Runs::new().network(net("ethernet-100")).done();
         let knobs = knobs.iter();
         let factors = Factors {
             probe: FILES.into(),
             mode: None,
             layer: Layer::Files,
-            path: "nfs2:udp".into(),
+            path: path.into(),
             method: Some("plain".into()),
             knobs: knobs
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -161,9 +220,9 @@ pub(crate) mod testing {
             results: vec![CellResult {
                 cell: id,
                 series: vec![
-                    one(Quantity::ThroughputBps, 303_000_000),
-                    one(Quantity::RatePerS, 4_620_000),
-                    one(Quantity::ServiceNs, 200_000),
+                    one(Quantity::ThroughputBps, bps),
+                    one(Quantity::RatePerS, milli_calls),
+                    one(Quantity::ServiceNs, call_ns),
                 ],
                 ..CellResult::default()
             }],
@@ -202,6 +261,19 @@ mod tests {
         assert_eq!(all[0].call_ns, Some(200_000.0));
         assert_eq!(all[0].facts.expected_ns(), Some(40_000 + 110_000 + 35_000));
         assert!(crate::has_own_tables(&run));
+    }
+
+    #[test]
+    fn a_transfer_is_made_of_stages() {
+        let run = testing::transfer();
+        let index = Index::new(&run);
+        let all = cells(&index);
+        let stages = all[0].stages.unwrap();
+        assert!(all[0].is_transfer() && all[0].call_ns == Some(603_000_000.0));
+        // 524 ms of the disk and 70 of the network in turn, the first of 16 pieces at the sink, and the opening.
+        assert_eq!(stages.slowest, sonde_measure::files::Stage::SourceDisk);
+        assert_eq!(stages.expected_ns / 1_000_000, 595);
+        assert_eq!(all[0].window_ns, Some(16 * 200_000));
     }
 
     #[test]

@@ -38,6 +38,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
 use sonde_lab::{Profile, Report};
+use sonde_measure::files::Stages;
 use sonde_measure::{
     CellRecord, CellResult, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase,
     Quantity, Repetition, Run, RunState, Spec, npb::Kernel,
@@ -352,10 +353,20 @@ impl<'a> Campaign<'a> {
         }
     }
 
-    /// What the model has for the bytes that a call on files carries beyond one that does nothing, on an idle network.
+    /// What the stages of a transfer give together, and what the model has for the bytes that a call on files carries beyond one that
+    /// does nothing, on an idle network.
     fn tell_wire(&self, block: &Block, record: &mut LaunchRecord) {
         let net = &self.live[block.net].net;
-        let (Some(files), Some(spec), None) = (block.files(), &net.spec, &block.load) else {
+        let Some(files) = block.files() else {
+            return;
+        };
+        for (size_bytes, facts) in &mut record.evidence.files {
+            if let Some(stages) = Stages::of(files, *size_bytes, facts) {
+                facts.expected_ns = Some(stages.expected_ns);
+                facts.bottleneck = Some(stages.slowest);
+            }
+        }
+        let (Some(spec), None) = (&net.spec, &block.load) else {
             return;
         };
         let profile = net.profile.unwrap_or(Profile::MODERN);

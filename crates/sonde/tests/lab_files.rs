@@ -6,7 +6,7 @@
 use crate::lab::{Call, Case, Stage, attachments};
 use serde_json::Value;
 
-fn files(stage: &Stage, words: &[&str]) -> Call {
+pub fn files(stage: &Stage, words: &[&str]) -> Call {
     let out = stage.path("runs");
     let beside = [
         "--json",
@@ -22,12 +22,12 @@ fn files(stage: &Stage, words: &[&str]) -> Call {
         .limit(180)
 }
 
-fn document_of(text: &str) -> Value {
+pub fn document_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// The median of a quantity, of the row with this path, operation and size.
-fn median(document: &Value, path: &str, op: &str, size: Option<u64>, quantity: &str) -> f64 {
+pub fn median(document: &Value, path: &str, op: &str, size: Option<u64>, quantity: &str) -> f64 {
     let rows = document["results"].as_array().unwrap();
     let is_it = |row: &&Value| {
         row["path"] == path
@@ -77,7 +77,7 @@ fn files_are_read_and_written_on_this_machine() {
 }
 
 /// What of a launch's evidence is counted of a size.
-fn fact(evidence: &Value, size: &str, name: &str) -> u64 {
+pub fn fact(evidence: &Value, size: &str, name: &str) -> u64 {
     let fact = &evidence["files"][size][name];
     fact.as_u64()
         .unwrap_or_else(|| panic!("no {name}: {evidence:#}"))

@@ -26,7 +26,8 @@ mod paired {
     pub mod lab_commands;
     pub mod lab_emulation;
     mod lab_ends;
-    mod lab_files;
+    pub mod lab_files;
+    pub mod lab_ftp;
     mod lab_hosts;
     mod lab_input;
     mod lab_leftovers;
@@ -63,6 +64,7 @@ mod alone {
     mod lab_assess_times;
     mod lab_check_times;
     mod lab_emulation_times;
+    mod lab_ftp_times;
     mod lab_history;
     mod lab_hosts_times;
     mod lab_kills;

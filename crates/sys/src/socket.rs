@@ -60,6 +60,8 @@ pub struct TcpInfo {
     pub reord_seen: Option<u32>,
     /// Segments received before one that precedes them.
     pub rcv_ooopack: Option<u32>,
+    /// Bytes that were handed over and not yet sent.
+    pub notsent_bytes: Option<u32>,
 }
 
 /// TCP_CLOSE: nothing is left to be sent or awaited.
@@ -107,6 +109,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         dsack_dups: u32_at(216),
         reord_seen: u32_at(220),
         rcv_ooopack: u32_at(224),
+        notsent_bytes: u32_at(144),
     }
 }
 

@@ -1,4 +1,4 @@
-//! File services: NFS of our own, as state machines that a driver of sockets or a network model moves.
+//! File services: NFS and FTP of our own. NFS is state machines that a driver of sockets or a network model moves.
 //!
 //! Model:   `xdr`, `rpc` and `nfs` write and read messages; [`server`] and [`session`] are the two ends, told the time and given
 //!          messages, with a [`store`] and a model of a [`disk`] beneath. `host` and `mount` move them by sockets. What was measured
@@ -9,6 +9,7 @@ pub mod client;
 pub mod counts;
 pub mod disk;
 mod exchange;
+pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod host;

@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 
-fn spec(path: &str, knobs: &[(&str, &str)], sizes: &[u64]) -> Spec {
+pub fn spec(path: &str, knobs: &[(&str, &str)], sizes: &[u64]) -> Spec {
     let path: FilesPath = path.parse().unwrap();
     let knobs = knobs.iter();
     let knobs: KnobValues = knobs
@@ -28,7 +28,7 @@ fn spec(path: &str, knobs: &[(&str, &str)], sizes: &[u64]) -> Spec {
     spec
 }
 
-fn launch(spec: &Spec) -> (Measured, Served) {
+pub fn launch(spec: &Spec) -> (Measured, Served) {
     let token = "0123456789abcdef0123456789abcdef".to_owned();
     let (stop, stopped) = UnixStream::pair().unwrap();
     let (tell, told) = mpsc::channel();
@@ -59,7 +59,7 @@ fn launch(spec: &Spec) -> (Measured, Served) {
     (measured, served.join().unwrap())
 }
 
-fn median(measured: &Measured, at: usize, quantity: Quantity) -> Option<u64> {
+pub fn median(measured: &Measured, at: usize, quantity: Quantity) -> Option<u64> {
     let mut all = measured.sizes[at].measurements.iter();
     all.find(|one| one.quantity == quantity)?.series.median()
 }

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-fn has(program: &str) -> bool {
+pub fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
     let found = folders
@@ -25,17 +25,17 @@ fn has(program: &str) -> bool {
     found
 }
 
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("sonde-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn path(&self, name: &str) -> String {
+    pub fn path(&self, name: &str) -> String {
         self.0.join(name).to_str().unwrap().to_owned()
     }
 }
@@ -46,12 +46,12 @@ impl Drop for Scratch {
     }
 }
 
-fn run(words: &[&str]) -> Output {
+pub fn run(words: &[&str]) -> Output {
     let output = Command::new("timeout").arg("60").args(words).output();
     output.unwrap()
 }
 
-fn succeeds(words: &[&str]) -> String {
+pub fn succeeds(words: &[&str]) -> String {
     let output = run(words);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(

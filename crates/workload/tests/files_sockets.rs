@@ -39,11 +39,19 @@ impl Running {
         let server = Server::new(terms, store);
         let mut host = Host::open(server, LOOPBACK, port, receive_buffer).unwrap();
         let address = host.address().unwrap();
+        Self::of(address, move |stopped| {
+            let limit = Duration::from_secs(60);
+            host.serve(stopped.as_fd(), limit).unwrap()
+        })
+    }
+
+    /// Of what serves at an address until the other end of the pair is gone.
+    pub fn of(
+        address: SocketAddr,
+        serve: impl FnOnce(UnixStream) -> bool + Send + 'static,
+    ) -> Self {
         let (stop, stopped) = UnixStream::pair().unwrap();
-        let thread = std::thread::spawn(move || {
-            host.serve(stopped.as_fd(), Duration::from_secs(60))
-                .unwrap()
-        });
+        let thread = std::thread::spawn(move || serve(stopped));
         Self {
             address,
             stop: Some(stop),

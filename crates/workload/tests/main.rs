@@ -5,5 +5,14 @@ mod files_partners;
 mod files_sockets;
 mod files_store;
 mod files_virtual;
+mod ftp_launch;
+mod ftp_partners;
+mod ftp_sockets;
 mod memory;
 mod messages;
+
+/// What asserts times, rates or ratios of the real clock: one at a time.
+#[path = "."]
+mod alone {
+    mod ftp_translate_times;
+}

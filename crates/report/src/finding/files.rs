@@ -6,7 +6,8 @@
 //!          time. Where the terms that were measured apart explain the call (0.5 to 1.1 of it, [`crate::limit`]'s bounds): with one call
 //!          outstanding `service-bound` where the server takes half of it, `transfer-size-bound` where the round trip does; with more
 //!          `window-bound` where the call takes no longer than 1.5 times its terms, so that nothing waits: more outstanding would give more.
-//! Source:  requirements S41, H43 to H50.
+//!          A transfer by FTP has `stage-bound` instead, where its stages explain it.
+//! Source:  requirements S41, S44, H35, H43 to H50.
 //! Units:   nanoseconds, bits a second, shares.
 //! Checked: `each_bound_is_named`, `of_a_line_one_is_named`, `what_is_not_explained_is_not_named`.
 
@@ -30,6 +31,7 @@ pub(super) const IDS: &[&str] = &[
     "service-bound",
     "transfer-size-bound",
     "window-bound",
+    "stage-bound",
 ];
 
 /// Of each line one.
@@ -45,7 +47,10 @@ pub(super) fn held(index: &Index<'_>) -> Vec<Finding> {
     }
     let found = |(line, cell): &(Line, FilesCell<'_>)| {
         let rate_bps = cell.row.size_bytes.map(|_| p50(cell.row));
-        let bound = bound(&cell.files, &cell.facts, rate_bps, cell.call_ns?)?;
+        let bound = match cell.is_transfer() {
+            true => stage(cell)?,
+            false => bound(&cell.files, &cell.facts, rate_bps, cell.call_ns?)?,
+        };
         let held = Held {
             line,
             operation: cell.files.operation.name(),
@@ -57,6 +62,18 @@ pub(super) fn held(index: &Index<'_>) -> Vec<Finding> {
         Some(Finding::said(bound.rule(), Severity::Advice, &held).on(line))
     };
     largest.iter().filter_map(found).collect()
+}
+
+/// The slowest stage, where all of them explain the transfer.
+fn stage(cell: &FilesCell<'_>) -> Option<Bound> {
+    let stages = cell.stages?;
+    let expected_ns = stages.expected_ns as f64;
+    let part = expected_ns / cell.call_ns?.max(1.0);
+    (0.5..=1.1).contains(&part).then_some(Bound::Stage {
+        stage: stages.slowest,
+        stage_ns: stages.ns(stages.slowest) as f64,
+        expected_ns,
+    })
 }
 
 fn bound(files: &Files, facts: &Facts, rate_bps: Option<f64>, call_ns: f64) -> Option<Bound> {
@@ -199,6 +216,18 @@ mod tests {
         // It is one of all findings of the run.
         let all = crate::findings_of(&run);
         assert!(all.iter().any(|one| one.rule == "transfer-size-bound"));
+    }
+
+    #[test]
+    fn of_a_transfer_the_slowest_stage_is_named() {
+        let run = crate::files::testing::transfer();
+        let found = held(&Index::new(&run));
+        assert_eq!((found.len(), found[0].rule), (1, "stage-bound"));
+        assert_eq!(
+            found[0].sentence,
+            "A read of files of 1 MiB over ftp with disk=16Mbit window=64KiB on ethernet-100 reaches 13.90 Mb/s: of its stages the source \
+             disk takes longest, 524.3 ms of the 595.3 ms that it should take."
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Checked: `sentences_name_the_bound`; the tests of `finding::files`.
 
 use sonde_measure::Line;
+use sonde_measure::files::Stage;
 
 use super::Words;
 use crate::format::{bytes, count, counted, rate, share, time};
@@ -36,6 +37,11 @@ pub(crate) enum Bound {
         outstanding: u64,
         expected_ns: f64,
     },
+    Stage {
+        stage: Stage,
+        stage_ns: f64,
+        expected_ns: f64,
+    },
 }
 
 impl Bound {
@@ -48,6 +54,7 @@ impl Bound {
             Self::Service { .. } => "service-bound",
             Self::TransferSize { .. } => "transfer-size-bound",
             Self::Window { .. } => "window-bound",
+            Self::Stage { .. } => "stage-bound",
         }
     }
 }
@@ -145,6 +152,16 @@ impl Words for Held<'_> {
                 time(self.call_ns),
                 time(expected_ns)
             ),
+            Bound::Stage {
+                stage,
+                stage_ns,
+                expected_ns,
+            } => format!(
+                "of its stages the {} takes longest, {} of the {} that it should take",
+                stage.name(),
+                time(stage_ns),
+                time(expected_ns)
+            ),
         };
         format!("{what}: {why}.")
     }
@@ -161,7 +178,8 @@ impl Words for Held<'_> {
         match self.bound {
             Bound::Service { expected_ns, .. }
             | Bound::TransferSize { expected_ns, .. }
-            | Bound::Window { expected_ns, .. } => Some(of(expected_ns)),
+            | Bound::Window { expected_ns, .. }
+            | Bound::Stage { expected_ns, .. } => Some(of(expected_ns)),
             Bound::ReceiveBuffer { buffer_bytes, .. } => {
                 Some(format!("the receive buffer has {}", bytes(buffer_bytes)))
             }
@@ -186,6 +204,21 @@ impl Words for Held<'_> {
                 "larger transfers carry more in each round trip (--transfer 8K,64K,1M), and more calls outstanding share it (--outstanding 1,4,8)"
             }
             Bound::Window { .. } => "more calls outstanding give more (--outstanding 8,16,32)",
+            Bound::Stage { stage, .. } => match stage {
+                Stage::SourceDisk => {
+                    "a faster network does not help; read-ahead has the disk work while the socket sends (--with read-ahead=256K)"
+                }
+                Stage::SinkDisk => {
+                    "a faster network does not help; writes behind (--with sync=no) do as long as the receiver's memory has room"
+                }
+                Stage::Translation => {
+                    "transfer in binary, or translate by blocks (--with translate=block)"
+                }
+                Stage::Socket => "larger copy buffers take fewer calls (--with copy=64K,256K)",
+                Stage::Network => {
+                    "the network, or the window over it, is what holds: larger buffers (--with window=64K,256K) help where the window does"
+                }
+            },
         };
         Some(text.into())
     }

@@ -19,15 +19,19 @@ pub const EXAMPLES: &str = "Examples:
   sonde probe files --op meta --with names=1000 --network ethernet-1g
   sonde probe files --path nfs2 --op write --outstanding 8 --with service=7ms --with daemons=1,4 --with rcvbuf=64K,1M --network hippi-800
   sonde probe files --path nfs3 --op write --with sync=yes,no --with disk=16Mbit --with seek=10ms
+  sonde probe files --path ftp --op read,write --with disk=96Mbit --with client-disk=16Mbit --with read-ahead=0,256K --network ethernet-100
+  sonde probe files --path ftp --op read --with window=8K,32K,64K --network hippi-800:delay=1.2ms
+  sonde probe files --path ftp --op write --with type=ascii --with translate=character,block --testbed local
 
-The server is sonde's own and runs on the receiving host for as long as a repetition: no NFS server, no mount and no root are needed.
-Sizes are those of whole files; a call on names has none. Other parameters (--with): sync, attribute-cache, retransmit, daemons, service,
-queue, rcvbuf, reply-cache, disk, seek, cache, store, names. docs/files.md says what each is.";
+The server is sonde's own and runs on the receiving host for as long as a repetition: no NFS or FTP server, no mount and no root are needed.
+Sizes are those of whole files; a call on names has none. By ftp files are read (RETR) and written (STOR). Other parameters (--with): sync,
+disk, seek, cache, store, rcvbuf; of nfs2 and nfs3 attribute-cache, retransmit, daemons, service, queue, reply-cache, names; of ftp window,
+sndbuf, buffer, copy, read-ahead, type, translate, client-disk, client-seek, client-cache. docs/files.md says what each is.";
 
 /// What `sonde probe files` takes.
 #[derive(Debug, Args)]
 pub struct FilesOptions {
-    /// Protocol and transport: nfs2:udp, nfs2:tcp, nfs3:udp, nfs3:tcp; nfs2 is nfs2:udp and nfs3 is nfs3:tcp.
+    /// Protocol and transport: nfs2:udp, nfs2:tcp, nfs3:udp, nfs3:tcp, ftp; nfs2 is nfs2:udp and nfs3 is nfs3:tcp.
     #[arg(short = 'p', long = "path", value_delimiter = ',', default_value = "nfs3:tcp", value_parser = typed::path_name(), hide_possible_values = true)]
     paths: Vec<AnyPath>,
     /// What is done with files: read, write; meta is getattr, lookup, readdir, create and remove, each of which can be named.
@@ -148,6 +152,14 @@ mod tests {
         let refused = |words: &[&str]| plan(words).check().unwrap_err().to_string();
         let error = refused(&["--path", "nfs3:udp", "--transfer", "64K"]);
         assert!(error.contains("do not fit in a datagram"), "{error}");
+        let error = refused(&["--path", "ftp", "--op", "meta"]);
+        assert!(error.contains("ftp has no "), "{error}");
+        let error = refused(&["--path", "ftp", "--transfer", "64K"]);
+        assert!(error.contains("it is of nfs2 and nfs3"), "{error}");
+        let error = refused(&["--path", "ftp", "--outstanding", "2"]);
+        assert!(error.contains("one transfer at a time"), "{error}");
+        let error = refused(&["--path", "nfs3", "--with", "copy=64K"]);
+        assert!(error.contains("it is of ftp"), "{error}");
         let error = refused(&["--path", "tcp"]);
         assert!(error.contains("tcp has no files"), "{error}");
         let error = refused(&["--with", "seek=1ms"]);

@@ -89,7 +89,7 @@ pub enum ProbeTask {
     /// Send the messages of a program without its computation: by number, mean and median length, and who sends to whom.
     #[command(after_help = super::messages::EXAMPLES)]
     Messages(super::messages::MessagesOptions),
-    /// Throughput, call times and rates of files on a server: NFS versions 2 and 3, by reads, writes and calls on names.
+    /// Throughput, call times and rates of files on a server: NFS versions 2 and 3, by reads, writes and calls on names; FTP, by whole files.
     #[command(after_help = super::files::EXAMPLES)]
     Files(super::files::FilesOptions),
     /// Check message-passing libraries for correct results on these hosts: every collective, every kind of message.

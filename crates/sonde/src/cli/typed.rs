@@ -323,10 +323,22 @@ pub fn length(text: &str) -> Result<String, String> {
 }
 
 /// Parameters that are bytes, and those that are rates.
-const SIZED: [&str; 10] = [
-    "buffer", "sndbuf", "rcvbuf", "window", "chunk", "lowat", "rmem", "wmem", "transfer", "cache",
+const SIZED: [&str; 13] = [
+    "buffer",
+    "sndbuf",
+    "rcvbuf",
+    "window",
+    "chunk",
+    "lowat",
+    "rmem",
+    "wmem",
+    "transfer",
+    "cache",
+    "client-cache",
+    "copy",
+    "read-ahead",
 ];
-const RATED: [&str; 2] = ["rate", "disk"];
+const RATED: [&str; 3] = ["rate", "disk", "client-disk"];
 
 /// `KNOB=VALUE,...`.
 pub fn knob(text: &str) -> Result<(String, Vec<String>), String> {

@@ -30,6 +30,12 @@ pub struct Exchange {
 impl Exchange {
     /// Of the call that is measured, on files of so many bytes.
     pub fn measured(files: &Files, over: Path, size_bytes: u64) -> Self {
+        if files.service == Service::Ftp {
+            return match files.operation {
+                Operation::Read {} => Self::by_stream(0, size_bytes),
+                _ => Self::by_stream(size_bytes, 0),
+            };
+        }
         let transfer = files.transfer_bytes.min(size_bytes.max(1)) as usize;
         let data = vec![0; transfer];
         let file = handle();
@@ -114,13 +120,24 @@ impl Exchange {
 
     /// Of the call that does nothing.
     pub fn null(files: &Files, over: Path) -> Self {
+        if files.service == Service::Ftp {
+            return Self::by_stream(0, 0);
+        }
         Self::of(files, over, &Call::Null, &Reply::Null)
+    }
+
+    /// Of a data connection, whose opening and end an empty one has too: a file's bytes and one more segment.
+    const fn by_stream(there: u64, back: u64) -> Self {
+        Self {
+            call: there.saturating_add(1),
+            reply: back.saturating_add(1),
+        }
     }
 
     fn of(files: &Files, over: Path, call: &Call<'_>, reply: &Reply<'_>) -> Self {
         let version = match files.service {
             Service::Nfs2 => Version::V2,
-            Service::Nfs3 => Version::V3,
+            Service::Nfs3 | Service::Ftp => Version::V3,
         };
         let beside = if over == Path::Tcp { MARK } else { 0 };
         let Some(procedure) = call.procedure(version) else {
@@ -180,6 +197,16 @@ mod tests {
         let write = Exchange::measured(&files, Path::Tcp, 1 << 20);
         assert_eq!(write.call, 4 + 92 + 4 + 32 + 20 + 65_536);
         assert_eq!(write.reply, 4 + 24 + 4 + 4 + 88 + 16);
+        // Of FTP the bytes of a file go the way that is asked for.
+        let ftp = usual("ftp");
+        let get = Exchange::measured(&ftp, Path::Tcp, 1 << 20);
+        assert_eq!((get.call, get.reply), (1, (1 << 20) + 1));
+        let put = Files {
+            operation: Operation::Write {},
+            ..ftp
+        };
+        let put = Exchange::measured(&put, Path::Tcp, 1 << 20);
+        assert_eq!((put.call, put.reply), ((1 << 20) + 1, 1));
         for call in Meta::ALL {
             for path in ["nfs2:udp", "nfs3:udp"] {
                 let files = Files {

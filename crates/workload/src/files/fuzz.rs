@@ -1,9 +1,13 @@
 //! What a fuzz target tries of files: not for anybody else.
 
+use sonde_measure::files::Translation;
 use sonde_units::{Instant, Span};
 
 use super::client::{Calls, Timers};
 use super::counts::Counts;
+use super::ftp::dialogue::{Command, LINE_BYTES_MAX, Lines, Replies, Reply};
+use super::ftp::session::{Session as FtpSession, Step};
+use super::ftp::translate::{FromNetwork, to_network};
 use super::nfs::{self, MountCall, MountReply, Version};
 use super::rpc::{self, Records};
 use super::server::{Caller, Server, Terms};
@@ -29,6 +33,68 @@ pub fn message(bytes: &[u8]) {
     }
     let mut from = Decoder::new(bytes);
     let _ = Counts::read(&mut from);
+    commands(bytes);
+    replies(bytes);
+    text(bytes);
+}
+
+/// A server of FTP takes it for commands; nothing is done before the password is known, which is none of these.
+fn commands(bytes: &[u8]) {
+    let (mut lines, peer) = (Lines::default(), std::net::Ipv4Addr::new(10, 9, 0, 2));
+    let mut guest = FtpSession::new(peer.into(), vec![0; 2 * LINE_BYTES_MAX]);
+    let mut member = FtpSession::new(peer.into(), Vec::new());
+    for line in ["USER ftp", "PASS x"] {
+        member.on_command(Command::parse(line.as_bytes()));
+    }
+    for piece in bytes.chunks(7) {
+        lines.push(piece);
+        while let Ok(Some(line)) = lines.poll_line() {
+            let command = Command::parse(&line);
+            match guest.on_command(command.clone()) {
+                Step::Say(reply) | Step::Close(reply) | Step::TurnAway(reply) => same(&reply),
+                step => panic!("{step:?}"),
+            }
+            if let Step::Enter(path) = member.on_command(command) {
+                member.enter(path);
+            }
+        }
+    }
+}
+
+/// A client of FTP takes it for replies.
+fn replies(bytes: &[u8]) {
+    let mut from = Replies::default();
+    for piece in bytes.chunks(7) {
+        from.push(piece);
+        while let Ok(Some(reply)) = from.poll_reply() {
+            let _ = reply.address(std::net::Ipv4Addr::LOCALHOST.into());
+            same(&reply);
+        }
+    }
+}
+
+/// What is written is read the same, if its lines are not too long.
+fn same(reply: &Reply) {
+    let fits = |line: &str| line.len() + 4 <= LINE_BYTES_MAX;
+    let mut from = Replies::default();
+    from.push(&reply.write());
+    if reply.text.split('\n').all(fits) {
+        assert_eq!(from.poll_reply().as_ref(), Ok(&Some(reply.clone())));
+    }
+}
+
+/// Both translations give the same, and what was sent comes back.
+fn text(bytes: &[u8]) {
+    let sent = [Translation::Character, Translation::Block].map(|by| {
+        let mut sent = Vec::new();
+        to_network(by, bytes, &mut sent);
+        let (mut from, mut back) = (FromNetwork::new(by), Vec::new());
+        sent.chunks(7).for_each(|piece| from.push(piece, &mut back));
+        from.finish(&mut back);
+        assert_eq!(back, bytes);
+        sent
+    });
+    assert_eq!(sent[0], sent[1]);
 }
 
 fn calls(version: Version, number: u32, bytes: &[u8]) {

@@ -22,11 +22,11 @@ use sonde_probe::{
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::{cpu, thread};
-use sonde_units::{BitRate, Bytes, Span};
+use sonde_units::Span;
 
 use super::client::Timers;
 use super::counts::Counts;
-use super::disk;
+use super::ftp;
 use super::host::{Host, Own};
 use super::mount::{Mount, Over, Reach, Trouble};
 use super::nfs::{Handle, Stable, Version};
@@ -51,14 +51,18 @@ const RECEIVE_BUFFER_MAX: u64 = 8 << 20;
 
 /// A directory of its own, which goes with it.
 #[derive(Debug)]
-struct Scratch(PathBuf);
+pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let name = format!("sonde-files-{}-{:x}", std::process::id(), monotonic_ns());
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).map_err(control("make a directory for files"))?;
         Ok(Self(path))
+    }
+
+    pub(super) fn folder(&self) -> Result<Folder> {
+        Folder::open(&self.0, false).map_err(control("open a directory for files"))
     }
 }
 
@@ -69,7 +73,7 @@ impl Drop for Scratch {
     }
 }
 
-fn control(what: &str) -> impl Fn(std::io::Error) -> Error {
+pub(super) fn control(what: &str) -> impl Fn(std::io::Error) -> Error {
     move |source| Error::Control {
         what: what.into(),
         source,
@@ -96,7 +100,8 @@ fn files_of(spec: &Spec) -> Result<Files> {
 const fn version(service: Service) -> Version {
     match service {
         Service::Nfs2 => Version::V2,
-        Service::Nfs3 => Version::V3,
+        // FTP has a launch of its own.
+        Service::Nfs3 | Service::Ftp => Version::V3,
     }
 }
 
@@ -116,13 +121,7 @@ fn server_terms(files: &Files, token: &str) -> server::Terms {
         // Version 2 cannot say that it does not wait: its server is told to.
         is_async: !files.is_sync && files.service == Service::Nfs2,
         replies_kept: if files.keeps_replies { 1_024 } else { 0 },
-        disk: files.disk.and_then(|disk| {
-            Some(disk::Terms {
-                rate: BitRate::new(disk.rate_bps)?,
-                seek: Span::nanos(disk.seek_ns),
-                cache: Bytes(disk.cache_bytes),
-            })
-        }),
+        disk: ftp::flow::disk_terms(files.disk),
         token: token.as_bytes().to_vec(),
         export: EXPORT.to_vec(),
         boot: monotonic_ns(),
@@ -132,14 +131,27 @@ fn server_terms(files: &Files, token: &str) -> server::Terms {
 /// Serves until it is stopped.
 fn serve(request: &Serve, stop: BorrowedFd<'_>, opened: Opened<'_>) -> Result<Served> {
     let files = files_of(&request.spec)?;
+    // Without it sleeps end some 50 µs late.
+    sonde_sys::clock::timer_slack_min()?;
     match files.store {
-        Kept::Memory => serve_from(request, &files, Memory::new(MEMORY_BYTES), stop, opened),
+        Kept::Memory => serve_by(request, &files, Memory::new(MEMORY_BYTES), stop, opened),
         Kept::Scratch => {
             let scratch = Scratch::new()?;
-            let folder = Folder::open(&scratch.0, false);
-            let folder = folder.map_err(control("open a directory for files"))?;
-            serve_from(request, &files, folder, stop, opened)
+            serve_by(request, &files, scratch.folder()?, stop, opened)
         }
+    }
+}
+
+fn serve_by<S: Store + Send>(
+    request: &Serve,
+    files: &Files,
+    store: S,
+    stop: BorrowedFd<'_>,
+    opened: Opened<'_>,
+) -> Result<Served> {
+    match files.service {
+        Service::Ftp => ftp::launch::serve(request, files, store, stop, opened),
+        Service::Nfs2 | Service::Nfs3 => serve_from(request, files, store, stop, opened),
     }
 }
 
@@ -151,8 +163,6 @@ fn serve_from<S: Store + Send>(
     opened: Opened<'_>,
 ) -> Result<Served> {
     let spec = &request.spec;
-    // Without it sleeps end some 50 µs late.
-    sonde_sys::clock::timer_slack_min()?;
     let server = Server::new(server_terms(files, &request.token), store);
     let buffer = files.receive_buffer_bytes;
     let mut host = Host::open(server, request.bind, 0, buffer)
@@ -165,12 +175,7 @@ fn serve_from<S: Store + Send>(
     let ended = host.serve(stop, spec.duration_max());
     let stopped = ended.map_err(control("serve files"))?;
     watch.end(&mut interference, None)?;
-    if !stopped {
-        return Err(Error::Files {
-            what: "the server of files was not stopped within the time of the measurement".into(),
-            remedy: "look at what the measuring side says",
-        });
-    }
+    was_stopped(stopped)?;
     let mut served = Served {
         sizes: vec![SizeServed::default(); spec.sizes_bytes.len()],
         refused: host.counts().refused,
@@ -183,6 +188,17 @@ fn serve_from<S: Store + Send>(
         granted_bytes: granted,
     });
     Ok(served)
+}
+
+/// A server that nobody stops has lost its orchestrator.
+pub(super) fn was_stopped(stopped: bool) -> Result<()> {
+    match stopped {
+        true => Ok(()),
+        false => Err(Error::Files {
+            what: "the server of files was not stopped within the time of the measurement".into(),
+            remedy: "look at what the measuring side says",
+        }),
+    }
 }
 
 /// What a call takes on the server's own loopback.
@@ -438,7 +454,10 @@ fn measure(request: &Measure) -> Result<Measured> {
         false => vec![0],
     };
     for (at, size_bytes) in sizes.into_iter().enumerate() {
-        let size = one_size(request, &files, at, size_bytes, &mut measured)?;
+        let size = match files.service {
+            Service::Ftp => ftp::launch::one_size(request, &files, at, size_bytes, &mut measured),
+            _ => one_size(request, &files, at, size_bytes, &mut measured),
+        }?;
         measured.sizes.push(size);
     }
     Ok(measured)
@@ -512,7 +531,11 @@ fn one_size(
     let facts = facts(&before, &after, null_ns);
     let retransmissions = facts.retransmissions;
     measured.evidence.files.insert(size_bytes, facts);
-    Ok(rounds.measured(size_bytes, retransmissions, [&before, &after]))
+    let cpu_ns = [
+        after.cpu_ns - before.cpu_ns,
+        after.server.cpu_ns.saturating_sub(before.server.cpu_ns),
+    ];
+    Ok(rounds.measured(size_bytes, retransmissions, cpu_ns))
 }
 
 fn facts(before: &Sight, after: &Sight, null_ns: u64) -> FilesFacts {
@@ -538,21 +561,52 @@ fn facts(before: &Sight, after: &Sight, null_ns: u64) -> FilesFacts {
         null_ns: Some(null_ns),
         own_null_ns: Some(server.own_null_ns).filter(|ns| *ns > 0),
         own_call_ns: Some(server.own_call_ns).filter(|ns| *ns > 0),
-        wire_ns: None,
+        ..FilesFacts::default()
+    }
+}
+
+/// Who does an operation again and again.
+pub(super) trait Turns {
+    /// Bytes of the file.
+    fn size_bytes(&self) -> u64;
+    /// One round; the calls that it took.
+    fn round(&mut self) -> Result<u64>;
+    /// What a round changed is as it was before it.
+    fn restore(&mut self) -> Result<()>;
+    /// Takes what calls took.
+    fn drain(&mut self, into: &mut Series);
+}
+
+impl Turns for Client {
+    fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    fn round(&mut self) -> Result<u64> {
+        Self::round(self)
+    }
+
+    fn restore(&mut self) -> Result<()> {
+        Self::restore(self)
+    }
+
+    fn drain(&mut self, into: &mut Series) {
+        drain(&mut self.mount, into);
     }
 }
 
 /// What the rounds gave.
 #[derive(Debug)]
-struct Rounds {
+pub(super) struct Rounds {
     throughput: Series,
     calls_per_s: Series,
     service: Series,
-    calls: u64,
+    pub(super) calls: u64,
     bytes: u64,
 }
 
-fn rounds(client: &mut Client, files: &Files) -> Result<Rounds> {
+/// Rounds until the budget is used up.
+pub(super) fn rounds(client: &mut impl Turns, files: &Files) -> Result<Rounds> {
     let mut rounds = Rounds {
         throughput: Series::new(),
         calls_per_s: Series::new(),
@@ -569,26 +623,27 @@ fn rounds(client: &mut Client, files: &Files) -> Result<Rounds> {
             let all = u128::from(count) * u128::from(unit) * 1_000_000_000;
             u64::try_from(all / u128::from(took_ns)).unwrap_or(u64::MAX)
         };
-        rounds.throughput.record(per_s(client.size_bytes, 8));
+        rounds.throughput.record(per_s(client.size_bytes(), 8));
         rounds.calls_per_s.record(per_s(calls, 1_000));
         rounds.calls += calls;
-        rounds.bytes += client.size_bytes;
-        drain(&mut client.mount, &mut rounds.service);
+        rounds.bytes += client.size_bytes();
+        client.drain(&mut rounds.service);
         if monotonic_ns() >= end_ns || rounds.calls >= files.quota.samples_max {
             return Ok(rounds);
         }
         client.restore()?;
         // What put it back is no sample.
-        drain(&mut client.mount, &mut Series::new());
+        client.drain(&mut Series::new());
     }
 }
 
 impl Rounds {
-    fn measured(
+    /// As rows; `cpu_ns`: CPU time of the client's and of the server's thread.
+    pub(super) fn measured(
         self,
         size_bytes: u64,
         retransmissions: Option<u64>,
-        [before, after]: [&Sight; 2],
+        [client, server]: [u64; 2],
     ) -> SizeMeasured {
         let warm = |quantity, series: Series| Measurement {
             quantity,
@@ -611,8 +666,6 @@ impl Rounds {
         measurements.push(warm(Quantity::RatePerS, self.calls_per_s));
         measurements.push(warm(Quantity::ServiceNs, self.service));
         if size_bytes > 0 {
-            let client = after.cpu_ns - before.cpu_ns;
-            let server = after.server.cpu_ns.saturating_sub(before.server.cpu_ns);
             measurements.push(warm(Quantity::CpuSrcNsPerByte, per_byte(client)));
             measurements.push(warm(Quantity::CpuDstNsPerByte, per_byte(server)));
         }

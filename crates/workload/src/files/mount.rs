@@ -6,12 +6,10 @@
 //! Checked: `crates/workload/tests/files_sockets.rs`, `files_partners.rs`.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant as Clock};
 
-use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::socket;
 use sonde_units::{Instant, Span};
@@ -393,39 +391,10 @@ fn connect(reach: &Reach) -> Result<Link, Trouble> {
             Ok(Link::Udp(socket))
         }
         Over::Tcp => {
-            let stream = dial(reach).map_err(failed("connect to"))?;
+            let stream = sockets::dial(server, reach.source, reach.limit, |_| Ok(()))
+                .map_err(failed("connect to"))?;
             let connection = Connection::new(stream).map_err(failed("use the connection to"))?;
             Ok(Link::Tcp(connection))
         }
     }
-}
-
-/// A connected stream from the address that is asked for.
-fn dial(reach: &Reach) -> std::io::Result<TcpStream> {
-    let Some(source) = reach.source else {
-        return TcpStream::connect_timeout(&reach.server, reach.limit);
-    };
-    let family = if source.is_ipv4() {
-        AddressFamily::INET
-    } else {
-        AddressFamily::INET6
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
-    net::bind(&socket, &SocketAddr::new(source, 0))?;
-    match net::connect(&socket, &reach.server) {
-        Ok(()) => return Ok(socket.into()),
-        Err(Errno::INPROGRESS) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let wanted = Wanted {
-        socket: socket.as_fd(),
-        read: false,
-        write: true,
-    };
-    if !sockets::wait(&[wanted], reach.limit)?.contains(&true) {
-        return Err(ErrorKind::TimedOut.into());
-    }
-    net::sockopt::socket_error(&socket)??;
-    Ok(socket.into())
 }

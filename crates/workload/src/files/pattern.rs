@@ -24,15 +24,39 @@ static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     table
 });
 
+/// The same as text: lines of 64 characters on average, that can be printed.
+static TEXT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let printed = |byte: &u8| match byte {
+        0..4 => b'\n',
+        byte => b' ' + byte % 95,
+    };
+    TABLE.iter().map(printed).collect()
+});
+
 /// What stands from an offset on, at most [`PIECE_BYTES_MAX`] bytes.
 pub fn piece(offset: u64, count: usize) -> &'static [u8] {
     let begin = (offset % PERIOD as u64) as usize;
     &TABLE[begin..begin + count.min(PIECE_BYTES_MAX)]
 }
 
+/// The same of a file of text.
+pub fn text(offset: u64, count: usize) -> &'static [u8] {
+    let begin = (offset % PERIOD as u64) as usize;
+    &TEXT[begin..begin + count.min(PIECE_BYTES_MAX)]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_has_lines() {
+        let text = text(7, 64_000);
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        assert!((900..1_100).contains(&lines), "{lines}");
+        let is_text = |byte: &u8| *byte == b'\n' || (b' '..=b'~').contains(byte);
+        assert!(text.iter().all(is_text));
+    }
 
     #[test]
     fn pieces_of_a_file_are_its_own() {

@@ -6,12 +6,13 @@
 //! Checked: `crates/workload/tests/files_sockets.rs`.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
 use super::rpc::{self, Records};
 use super::xdr::Malformed;
@@ -176,6 +177,41 @@ pub fn wait(wanted: &[Wanted<'_>], limit: Duration) -> std::io::Result<Vec<bool>
         Err(Errno::INTR) => Ok(vec![false; wanted.len()]),
         Err(errno) => Err(errno.into()),
     }
+}
+
+/// A connected stream from the address that is asked for, where there is one; `set` sets the socket before it is connected.
+pub(super) fn dial(
+    server: SocketAddr,
+    source: Option<IpAddr>,
+    limit: Duration,
+    set: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<()>,
+) -> std::io::Result<TcpStream> {
+    let family = if server.is_ipv4() {
+        AddressFamily::INET
+    } else {
+        AddressFamily::INET6
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    set(socket.as_fd())?;
+    if let Some(source) = source {
+        net::bind(&socket, &SocketAddr::new(source, 0))?;
+    }
+    match net::connect(&socket, &server) {
+        Ok(()) => return Ok(socket.into()),
+        Err(Errno::INPROGRESS) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let wanted = Wanted {
+        socket: socket.as_fd(),
+        read: false,
+        write: true,
+    };
+    if !wait(&[wanted], limit)?.contains(&true) {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    net::sockopt::socket_error(&socket)??;
+    Ok(socket.into())
 }
 
 /// Sends a datagram; false where the kernel has no room now. One that is refused for what became of another is tried again.

@@ -1,0 +1,56 @@
+//! How much faster text is translated by blocks than by characters, in memory.
+
+use sonde_measure::files::Translation;
+use sonde_sys::noise::measured;
+use sonde_workload::files::ftp::translate::{FromNetwork, to_network};
+use sonde_workload::files::pattern;
+use std::time::{Duration, Instant};
+
+const FILE: usize = 1 << 20;
+const COPY: usize = 64 << 10;
+/// Passes over the file, of which the fastest counts.
+const PASSES: usize = 15;
+
+fn fastest(mut pass: impl FnMut()) -> Duration {
+    let time = |_| {
+        let begin = Instant::now();
+        pass();
+        begin.elapsed()
+    };
+    (0..PASSES).map(time).min().unwrap()
+}
+
+/// To the network and from it.
+fn both_ways(by: Translation) -> [Duration; 2] {
+    let file = pattern::text(0, FILE);
+    let mut network = Vec::new();
+    to_network(by, file, &mut network);
+    let mut to = Vec::new();
+    let sending = fastest(|| {
+        for piece in file.chunks(COPY) {
+            to.clear();
+            to_network(by, piece, &mut to);
+        }
+    });
+    let receiving = fastest(|| {
+        let mut from = FromNetwork::new(by);
+        for piece in network.chunks(COPY) {
+            to.clear();
+            from.push(piece, &mut to);
+        }
+    });
+    [sending, receiving]
+}
+
+#[test]
+fn blocks_are_five_times_as_fast_as_characters() {
+    measured(|| {
+        let slow = both_ways(Translation::Character);
+        let fast = both_ways(Translation::Block);
+        for (slow, fast) in slow.into_iter().zip(fast) {
+            let ratio = slow.as_secs_f64() / fast.as_secs_f64();
+            println!("by character {slow:?}, by block {fast:?}: {ratio:.1}");
+            assert!(ratio >= 5.0, "{slow:?} {fast:?}");
+        }
+    });
+}
