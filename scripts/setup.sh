@@ -60,17 +60,18 @@ peers   libnfs-utils    has_command nfs-cp                | the comparison with 
 peers   nfs-ganesha     has_file /usr/bin/ganesha.nfsd    | the comparison with nfs-ganesha
 peers   nfs-ganesha-mem has_file /usr/share/doc/nfs-ganesha-mem | the same
 peers   rpcbind         has_file /usr/sbin/rpcbind        | the same
+peers   vsftpd          has_command vsftpd                | the comparison with vsftpd, and its long test in the lab
+peers   curl            has_command curl                  | the comparison with its FTP, and the long tests of nginx and vsftpd in the lab
+peers   lftp            has_command lftp                  | the comparison with lftp
 browser chromium        has_browser                       | the tests of the HTML report in a browser
 programs rsync          has_command rsync                 | the long test of rsync in the lab
 programs nginx-light    has_command nginx                 | the long test of nginx in the lab
 programs redis-server   has_command redis-server          | the long test of redis in the lab
 programs postgresql     has_postgres                      | the long test of PostgreSQL in the lab
 programs memcached      has_command memcached             | the long test of memcached in the lab
-programs vsftpd         has_command vsftpd                | the long test of vsftpd in the lab
 programs dnsmasq-base   has_command dnsmasq               | the long test of dnsmasq in the lab
 programs traceroute     has_command traceroute            | the long test of traceroute in the lab
 programs mtr-tiny       has_command mtr                   | the long test of mtr in the lab
-programs curl           has_command curl                  | the long tests of nginx and vsftpd in the lab
 programs python3        has_command python3               | the long tests of python and of servers that it asks in the lab
 '
 GROUPS_KNOWN='mpi pvm fabric ssh slurm peers browser programs'

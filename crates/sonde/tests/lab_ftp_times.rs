@@ -69,6 +69,19 @@ fn without_read_ahead_disk_and_network_take_turns() {
 }
 
 #[test]
+fn what_the_cache_holds_is_faster_than_the_disk() {
+    measured(|| {
+        let with = ["client-disk=16Mbit", "client-cache=1MiB", "read-ahead=1MiB"];
+        let of = |size| rate("ethernet-100", "write", size, &with);
+        let (Some((held, _)), Some((larger, _))) = (of(1 << 20), of(2 << 20)) else {
+            return;
+        };
+        assert!(held > 2.0 * 16e6, "{held}");
+        assert!((14.4e6..=16e6).contains(&larger), "{larger}");
+    });
+}
+
+#[test]
 fn a_window_goes_once_a_round_trip() {
     for window in [8_192_u64, 32_768, 65_536] {
         measured(|| {

@@ -32,6 +32,14 @@ fn each_stage_is_measured_apart() {
         let (mut measured, served) = launch(&spec);
         assert_eq!(served.refused, 0);
         measured.evidence.merge(served.evidence);
+        for side in measured.evidence.sides() {
+            // Read back, and never less than was asked for.
+            let granted = side.socket.recv_buffer.as_ref().unwrap().granted_bytes as u64;
+            assert!(granted >= files.receive_buffer_bytes.unwrap_or(1));
+            let window = side.socket.window.as_ref();
+            let window = window.map(|window| window.granted_bytes as u64);
+            assert_eq!(window, files.ftp.window_bytes);
+        }
         for (at, size) in SIZES.into_iter().enumerate() {
             let of = |quantity| median(&measured, at, quantity).unwrap();
             assert!(of(Quantity::ThroughputBps) > 0 && of(Quantity::RatePerS) > 0);

@@ -49,8 +49,8 @@ impl Stage {
 pub struct Stages {
     /// Reading the file at its source.
     pub source_ns: u64,
-    /// Translating it, at the end that takes longer.
-    pub translation_ns: u64,
+    /// Translating it, at the end that takes longer; none of binary files.
+    pub translation_ns: Option<u64>,
     /// Sending it over a loopback, beyond an empty one.
     pub socket_ns: u64,
     /// Sending it over the network, beyond an empty one.
@@ -98,12 +98,12 @@ impl Stages {
         let pieces = size_bytes.div_ceil(files.ftp.copy_bytes.max(1)).max(1);
         let first_ns = sum_ns.checked_div(pieces)?;
         let others_ns = slowest_ns.saturating_sub(slowest_ns.checked_div(pieces)?);
-        let translation_ns = at_source.max(at_sink);
+        let translation_ns = facts.translate_source_ns.max(facts.translate_sink_ns);
         let mut slowest = (Stage::Network, network_ns);
         for stage in [
             (Stage::SourceDisk, source_ns),
             (Stage::SinkDisk, sink_ns),
-            (Stage::Translation, translation_ns),
+            (Stage::Translation, translation_ns.unwrap_or(0)),
             (Stage::Socket, socket_ns),
         ] {
             if stage.1 > slowest.1 {
@@ -128,7 +128,10 @@ impl Stages {
     pub const fn ns(&self, stage: Stage) -> u64 {
         match stage {
             Stage::SourceDisk => self.source_ns,
-            Stage::Translation => self.translation_ns,
+            Stage::Translation => match self.translation_ns {
+                Some(ns) => ns,
+                None => 0,
+            },
             Stage::Socket => self.socket_ns,
             Stage::Network => self.network_ns,
             Stage::SinkDisk => self.sink_ns,

@@ -222,10 +222,10 @@ mod tests {
     fn of_a_transfer_the_slowest_stage_is_named() {
         let run = crate::files::testing::transfer();
         let found = held(&Index::new(&run));
-        assert_eq!((found.len(), found[0].rule), (1, "stage-bound"));
+        assert_eq!((found.len(), &*found[0].rule), (1, "stage-bound"));
         assert_eq!(
             found[0].sentence,
-            "A read of files of 1 MiB over ftp with disk=16Mbit window=64KiB on ethernet-100 reaches 13.90 Mb/s: of its stages the source \
+            "A read of files of 1 MiB over ftp (disk=16Mbit, window=64KiB) on ethernet-100 reaches 13.90 Mb/s: of its stages the source \
              disk takes longest, 524.3 ms of the 595.3 ms that it should take."
         );
     }

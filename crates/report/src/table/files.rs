@@ -126,6 +126,7 @@ fn rest(took_ns: f64, expected_ns: u64, unit: f64) -> String {
 fn transfer_line(cell: &FilesCell<'_>) -> Vec<String> {
     let millis = |ns: Option<u64>| scaled(ns.map(|ns| ns as f64), 1e6, 4);
     let stage = |of: fn(&Stages) -> u64| millis(cell.stages.as_ref().map(of));
+    let translation_ns = cell.stages.and_then(|stages| stages.translation_ns);
     let left = match (cell.call_ns, &cell.stages) {
         (Some(took_ns), Some(stages)) => rest(took_ns, stages.expected_ns, 1e6),
         _ => DASH.into(),
@@ -136,7 +137,7 @@ fn transfer_line(cell: &FilesCell<'_>) -> Vec<String> {
         scaled(cell.row.p50.map(|number| number.0), 1e6, 4),
         scaled(cell.call_ns, 1e6, 4),
         stage(|stages| stages.source_ns),
-        stage(|stages| stages.translation_ns),
+        millis(translation_ns),
         stage(|stages| stages.socket_ns),
         stage(|stages| stages.network_ns),
         stage(|stages| stages.sink_ns),
@@ -219,13 +220,13 @@ mod tests {
             "13.90",
             "603.0",
             "524.3",
-            "0",
+            "-",
             "1.000",
             "70.00",
             "0.3000",
             "69.00",
             "3.200",
-            "7.67",
+            "7.69",
             "source",
             "disk",
         ];

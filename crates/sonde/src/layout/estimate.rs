@@ -9,6 +9,7 @@ use crate::library;
 use crate::model;
 use crate::plan::Work;
 use sonde_lab::Profile;
+use sonde_measure::files::{Disk, Files, Service};
 use sonde_measure::spec::IDLE_NS;
 use sonde_measure::{Path, Probe, Procedure, Sampling, Spec};
 use sonde_probe::library::{Job, Task};
@@ -102,10 +103,25 @@ pub(super) fn estimate_ns(net: &TestNetwork, spec: &Spec) -> Result<u64, Failure
             Procedure::Rate { quota, .. } => quota.budget_ns + 4 * trip,
             Procedure::Stream { window_ns } => window_ns + STREAM_BESIDE_NS + 2 * trip,
             // The server measures itself, and the file is written and passed once before.
+            Procedure::Files(files) if files.service == Service::Ftp => {
+                let wire = round_trip_ns(net, spec.path, *size)? / 2;
+                files.quota.budget_ns + transfers_ns(files, *size, wire)
+            }
             Procedure::Files(files) => files.quota.budget_ns + FILES_BESIDE_NS + 4 * trip,
         };
     }
     Ok(sum)
+}
+
+/// What FTP takes beside its budget: five plain streams, and with both disks a put, a discarded round, and the round that outlasts the
+/// budget.
+fn transfers_ns(files: &Files, size: u64, wire_ns: u64) -> u64 {
+    let disk_ns = |disk: Option<Disk>| {
+        let rate = disk.map_or(u64::MAX, |disk| disk.rate_bps);
+        (u128::from(size) * 8_000_000_000 / u128::from(rate.max(1))) as u64
+    };
+    let disks_ns = disk_ns(files.disk) + disk_ns(files.ftp.client_disk);
+    2 * FILES_BESIDE_NS + 8 * wire_ns + 3 * disks_ns
 }
 
 /// Round trips of `trip` nanoseconds each: the first, a warm-up of a quarter of the budget or one round trip, and samples until

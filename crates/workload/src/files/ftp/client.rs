@@ -10,6 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use sonde_measure::Socket;
 use sonde_measure::files::Representation;
 
 use super::data::{Broken, Buffers, Data};
@@ -93,6 +94,8 @@ pub struct Client {
     is_extended: bool,
     /// Segments of data connections that were sent again.
     pub retransmitted: u64,
+    /// What the kernel made of the buffers of the last one.
+    pub socket: Socket,
 }
 
 impl Client {
@@ -121,6 +124,7 @@ impl Client {
             reach,
             is_extended: true,
             retransmitted: 0,
+            socket: Socket::default(),
         };
         let welcome = client.reply()?;
         if !welcome.is_positive() {
@@ -241,6 +245,7 @@ impl Client {
         }
         let moved = work(&mut data);
         self.retransmitted += data.retransmitted();
+        self.socket = data.read_back().map_err(Broken::from)?;
         // The end of a file that is put is that of the connection.
         drop(data);
         let reply = self.reply()?;

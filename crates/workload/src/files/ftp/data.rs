@@ -10,7 +10,9 @@ use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use sonde_measure::files::Files;
+use sonde_measure::{Buffer, Socket};
 use sonde_sys::socket;
 
 use crate::files::nfs::Status;
@@ -79,7 +81,7 @@ impl Buffers {
 #[derive(Debug)]
 pub struct Data<'s> {
     stream: TcpStream,
-    window_bytes: Option<u64>,
+    buffers: Buffers,
     stop: Option<BorrowedFd<'s>>,
     limit: Duration,
 }
@@ -96,7 +98,7 @@ impl<'s> Data<'s> {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
-            window_bytes: buffers.window_bytes,
+            buffers: *buffers,
             stop,
             limit,
         })
@@ -130,7 +132,7 @@ impl<'s> Data<'s> {
                 Ok(0) => break,
                 Ok(count) => {
                     read += count;
-                    if let Some(bytes) = self.window_bytes {
+                    if let Some(bytes) = self.buffers.window_bytes {
                         socket::set_window(&self.stream, bytes as usize)
                             .map_err(std::io::Error::other)?;
                     }
@@ -181,6 +183,44 @@ impl<'s> Data<'s> {
             true => Err(Broken::Stopped),
             false => Ok(()),
         }
+    }
+
+    /// What the kernel made of the buffers.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub fn read_back(&self) -> std::io::Result<Socket> {
+        let fd = self.stream.as_fd();
+        let asked = |bytes: Option<u64>| bytes.map(|bytes| bytes as usize);
+        let Buffers {
+            window_bytes,
+            send_bytes,
+            receive_bytes,
+        } = self.buffers;
+        let of_window = |bytes| {
+            Ok::<_, sonde_sys::Error>(Buffer {
+                asked_bytes: Some(bytes),
+                granted_bytes: socket::set_window(fd, bytes)?,
+            })
+        };
+        let other = std::io::Error::other;
+        Ok(Socket {
+            send_buffer: Some(Buffer {
+                asked_bytes: asked(send_bytes),
+                granted_bytes: sockopt::socket_send_buffer_size(fd)? / 2,
+            }),
+            recv_buffer: Some(Buffer {
+                asked_bytes: asked(receive_bytes),
+                granted_bytes: sockopt::socket_recv_buffer_size(fd)? / 2,
+            }),
+            window: asked(window_bytes)
+                .map(of_window)
+                .transpose()
+                .map_err(other)?,
+            congestion: Some(socket::congestion(fd).map_err(other)?.into()),
+            mss_bytes: Some(socket::tcp_info(fd).map_err(other)?.snd_mss_bytes),
+            ..Socket::default()
+        })
     }
 
     /// Segments that were sent again.

@@ -11,9 +11,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant as Clock};
 
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+use sonde_measure::Socket;
 use sonde_measure::files::Representation;
 use sonde_sys::{cpu, thread};
 
@@ -56,6 +58,7 @@ pub struct Host<S> {
     clients: AtomicUsize,
     refused: AtomicU64,
     retransmitted: AtomicU64,
+    socket: Mutex<Socket>,
 }
 
 impl<S: Store + Send> Host<S> {
@@ -73,6 +76,7 @@ impl<S: Store + Send> Host<S> {
             clients: AtomicUsize::new(0),
             refused: AtomicU64::new(0),
             retransmitted: AtomicU64::new(0),
+            socket: Mutex::default(),
         })
     }
 
@@ -92,6 +96,12 @@ impl<S: Store + Send> Host<S> {
     /// Clients that did not know the password.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
+    }
+
+    /// What the kernel made of the buffers of the last data connection.
+    pub fn socket(&self) -> Socket {
+        let socket = self.socket.lock();
+        socket.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Serves until `stop` can be read, for at most `limit`; whether it was stopped.
@@ -344,6 +354,10 @@ impl<'h, S: Store + Send> Control<'h, S> {
         };
         host.retransmitted
             .fetch_add(data.retransmitted(), Ordering::Relaxed);
+        // After it, since the kernel tunes what nobody set.
+        if let Ok(socket) = data.read_back() {
+            *host.socket.lock().unwrap_or_else(PoisonError::into_inner) = socket;
+        }
         drop(data);
         Ok(match moved {
             Ok(_) => Reply::new(226, "Transfer complete."),

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
 use sonde_measure::files::{Files, Operation, Store as Kept};
-use sonde_measure::{Buffer, FilesFacts, Interference};
+use sonde_measure::{FilesFacts, Interference};
 use sonde_probe::agent::Opened;
 use sonde_probe::{
     Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch,
@@ -93,12 +93,7 @@ pub(in crate::files) fn serve<S: Store + Send>(
     was_stopped(stopped)?;
     served.refused = host.refused();
     served.interference = interference;
-    if let Some(bytes) = files.ftp.window_bytes {
-        served.evidence.dst.socket.window = Some(Buffer {
-            asked_bytes: Some(bytes as usize),
-            granted_bytes: bytes as usize,
-        });
-    }
+    served.evidence.dst.socket = host.socket();
     Ok(served)
 }
 
@@ -400,6 +395,7 @@ fn one_size_of<S: Store>(
     let again = again - server_again + (getter.client.retransmitted - client_again);
     facts.retransmissions = Some(again);
     measured.evidence.files.insert(size_bytes, facts);
+    measured.evidence.src.socket = getter.client.socket.clone();
     let Getter {
         mut client, name, ..
     } = getter;
