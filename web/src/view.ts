@@ -41,6 +41,8 @@ export interface View {
     anatomy: AnatomyRow[]
     /** Rates against the program's buffer; empty where only one was measured. */
     sweep: SweepCurve[]
+    /** Files of servers; empty where none were asked for. */
+    files: FilesRow[]
     /** All pairs of hosts as heat maps; null of a run that is not of all pairs. */
     heat: HeatView | null
     /** Which host, link or direction stands out among all pairs; null of a run that is not of all pairs. */
@@ -432,6 +434,46 @@ export type Figures =
     | 'startup'
     /** Times of kernels. */
     | 'kernel'
+
+/** A part of what a call or a transfer takes, measured apart. */
+export interface FilesPart {
+    /** `server`, `round trip` and `line` of a call; the stages of a transfer. */
+    name: string
+    /** What it takes. */
+    ns: number
+}
+
+/** A cell of files for the page: what it reached, and what its calls or transfers take. */
+export interface FilesRow {
+    /** The cell. */
+    cell: string
+    /** The network. */
+    network: string
+    /** The path. */
+    path: string
+    /** What was set, by name. */
+    knobs: Record<string, string>
+    /** `block` or `poll`. */
+    wait: string | null
+    /** The load, as `0.6`; null where the network was idle. */
+    load: string | null
+    /** As `--op` has it. */
+    operation: string
+    /** The size of the file; null of calls on names. */
+    size_bytes: number | null
+    /** Bits a second, or calls a second of calls on names. */
+    rate: number
+    /** Whether it is a transfer of a whole file, and not made of calls. */
+    is_transfer: boolean
+    /** What a call or a transfer takes, the median; null where it was not measured. */
+    took_ns: number | null
+    /** Of a call that has others beside it none: it waits for them too. Parts of a call follow each other, stages of a transfer overlap. */
+    parts: FilesPart[]
+    /** What the parts give together; null where one is not known. */
+    expected_ns: number | null
+    /** The stage that takes longest. */
+    slowest: string | null
+}
 
 /** A sentence with numbers. */
 export interface Finding {
@@ -877,7 +919,7 @@ export interface Moment {
     began_ms: number
     /** When it ended. */
     ended_ms: number
-    /** Part of all its CPUs that the busiest host used; null where no host can tell. */
+    /** Part of all its CPUs that the busiest host used; null where no host can tell, or none was watched for long enough. */
     busy_share: number | null
     /** The same of what a hypervisor took. */
     stolen_share: number | null
@@ -1056,7 +1098,7 @@ export type Quantity =
     | 'rwnd_limited_share'
     /** Time that the send buffer held the sender back, of the timed window. */
     | 'sndbuf_limited_share'
-    /** Segments sent again in the timed window; of files messages of the client beyond one for each call. */
+    /** Segments sent again in the timed window; of files messages of the client beyond one for each call, by FTP segments of both ends. */
     | 'retransmits'
     /** Of one message: from the call that sends to the return of the call that receives; the sum of the five that follow. */
     | 'one_way_ns'
@@ -1076,9 +1118,9 @@ export type Quantity =
     | 'nic_trip_ns'
     /** Messages at a rate: from the time at which a message was due to its answer. */
     | 'response_ns'
-    /** Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply. */
+    /** Messages at a rate: from the call that sent a message to its answer. Files: from the first send of a call to its reply; by FTP of a whole transfer. */
     | 'service_ns'
-    /** Messages at a rate: how many were sent in a second. Files: calls in a second. */
+    /** Messages at a rate: how many were sent in a second. Files: calls, by FTP transfers, in a second. */
     | 'rate_per_s'
     /** A collective call: from its agreed begin to its end at the last rank. */
     | 'collective_ns'

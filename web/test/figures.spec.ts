@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { browserTest, drawn, file, go, open, pages, picture, sample } from './browser'
-import { cutView, kernelsView, knobbedView, librariesView, loadedView, pairsView, sweptView } from './sample'
+import { cutView, kernelsView, knobbedView, librariesView, loadedView, filesView, pairsView, sweptView } from './sample'
 
 browserTest('the anatomy of messages adds up', async () => {
     const view = cutView()
@@ -254,6 +254,21 @@ browserTest('a sweep has panels, knees and what was granted, and its legend swit
     assert.deepEqual(troubles, [])
     const without = await open(sample(), { view: 'throughput' })
     assert.equal(await without.page.$('#sweep'), null)
+})
+
+browserTest('files have their calls and stages', async () => {
+    const { page, troubles } = await open(file('files', filesView()), { view: 'files' })
+    // Of eight outstanding calls nothing adds up, so that a call is one piece; of one there are four.
+    const pieces = (await page.locator('#files-calls .panel').first().locator('.track').all()).map((track) => track.locator('.segment').count())
+    assert.deepEqual(await Promise.all(pieces), [4, 4, 4, 4, 1, 1, 1, 1])
+    const stages = page.locator('#files-stages .panel').first()
+    assert.deepEqual(await stages.locator('.bars-name').allInnerTexts(), ['source disk', 'socket', 'network', 'sink disk', 'together', 'measured'])
+    const colours = await stages.locator('.segment').evaluateAll((all) => all.map((one) => getComputedStyle(one).backgroundColor))
+    assert.equal(colours.filter((colour) => colour === colours[0]).length, 1, 'the slowest is marked')
+    assert.equal(await page.locator('#files svg g[data-part="warm"]').count(), 6)
+    // A run of files alone has no view of streams.
+    assert.equal(await page.$('nav a[href^="#throughput"]'), null)
+    assert.deepEqual(troubles, [])
 })
 
 browserTest('what differs in method or a knob is told apart everywhere', async () => {

@@ -314,7 +314,7 @@ export function sampleView(): View {
             network: network.name, path: 'tcp', method: 'plain', knobs: {}, wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
             setup_ns: network.circuit || null, half_size_bytes: network.name === 'wire' ? null : network.name === 'wan-100m-20ms' ? 252000 : network.line ? Math.round((network.line / 8e9) * 96000) : 26000, residual: 0.031,
         })),
-        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], heat: null, all_pairs: null, answer: null, left_out: [], seen: [],
+        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], files: [], heat: null, all_pairs: null, answer: null, left_out: [], seen: [],
         timeline: Array.from({ length: 89 }, (_, at) => ({ began_ms: at * 2000, ended_ms: at * 2000 + 1800, busy_share: at % 11 === 3 ? 0.97 : 0.55 + 0.002 * at, stolen_share: at > 60 && at < 70 ? 0.08 : 0.004, late_share: at % 7 ? 0.001 : 0.06 })),
         findings: FINDINGS,
         conditions: [['Machine', 'AMD EPYC 7B13, 2 CPUs, 24 GiB'], ['Kernel', '6.1.0-28-amd64'], ['CPU plan', 'measured pair pinned to CPU 1, switch on CPU 0'], ['Order', 'shuffled blocks, seed 1'], ['Timer', 'CLOCK_MONOTONIC, 24 ns to read, resolution 1 ns']],
@@ -523,6 +523,37 @@ export function sweptView(): View {
         ...[[40, 0], [80, 0.0002], [95, 0.004], [120, 0.21]].map(([mega, lost]) => curve('udp', { rate: `${mega}Mbit` }, [[1472, (mega ?? 0) * 1e6 * (1 - (lost ?? 0)), lost ?? 0]], null)),
     ]
     for (const host of view.hosts) host.facts.settings.copy_bps = '41000000000'
+    return view
+}
+
+/** Files by NFS, one call and eight outstanding, over two networks, and transfers by FTP from a slow disk. */
+export function filesView(): View {
+    const view = sampleView()
+    const row = view.results.find((one) => one.path === 'tcp' && one.mode === 'stream' && one.quantity === 'throughput_bps')
+    if (!row) throw new Error('the sample has no stream')
+    view.results = []
+    for (const [network, wire] of [['ethernet-100', 680e3], ['ethernet-1g', 71e3]] as const) {
+        for (const [path, knobs, parts] of [
+            ['nfs2:udp', { op: 'read' }, [['server', 21e3], ['round trip', 62e3], ['line', wire]]],
+            ['nfs3:tcp', { op: 'read', outstanding: '8' }, []],
+            ['ftp', { op: 'read', disk: '16Mbit' }, [['source disk', 4096e3], ['socket', 90e3], ['network', 8 * wire], ['sink disk', 30e3]]],
+        ] as const) {
+            for (const bytes of [65536, 1048576, 4194304, 16777216]) {
+                const isTransfer = path === 'ftp'
+                const scale = isTransfer ? bytes / 65536 : 1
+                const made = parts.map(([name, ns]) => ({ name, ns: ns * scale }))
+                const expected = made.length ? made.reduce((sum, { ns }) => sum + ns, 0) : null
+                const took = (expected ?? wire * 2) * 1.08
+                const bps = isTransfer ? (bytes * 8e9) / took : (8192 * 8e9) / took
+                const cell = `files-${network}-${path}-${bytes}`
+                view.results.push({ ...row, network, path, knobs, probe: 'files', layer: 'files', mode: null, size_bytes: bytes, p50: bps, ci95_low: bps * 0.98, ci95_high: bps * 1.01, cell })
+                view.files.push({ cell, network, path, knobs, wait: row.wait, load: null, operation: 'read', size_bytes: bytes, rate: bps, is_transfer: isTransfer, took_ns: took, parts: made, expected_ns: expected, slowest: isTransfer ? 'source disk' : null })
+            }
+        }
+    }
+    view.distributions = []
+    view.launch_medians = []
+    view.fits = []
     return view
 }
 

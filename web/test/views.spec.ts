@@ -15,12 +15,12 @@ test('each rule leads to a view', () => {
     const rules = [...readFileSync('../docs/findings.md', 'utf8').matchAll(/^\| `([a-z-]+)` \| (?:warning|advice|note)/gm)].map(([, rule]) => rule ?? '')
     assert.ok(views.length >= 10 && rules.length > 60, `${views.length} ${rules.length}`)
     for (const rule of rules) assert.ok(views.includes(viewOfRule(rule)), `${rule}: ${viewOfRule(rule)}`)
-    assert.deepEqual(['host-slow', 'kernel-route', 'cold-start', 'library-cost', 'lateness', 'window-limited', 'not-measured'].map(viewOfRule), ['pairs', 'kernels', 'coldstart', 'libraries', 'trust', 'throughput', 'rows'])
+    assert.deepEqual(['host-slow', 'kernel-route', 'cold-start', 'library-cost', 'lateness', 'window-limited', 'window-bound', 'not-measured'].map(viewOfRule), ['pairs', 'kernels', 'coldstart', 'libraries', 'trust', 'throughput', 'files', 'rows'])
 })
 
 browserTest('each view opens by its link', async () => {
     // Each view is in one of these.
-    const some = [...pages(), ...others()].filter(([name]) => IS_LONG || ['assessed', 'loaded', 'kernels', 'pairs', 'libraries'].includes(name))
+    const some = [...pages(), ...others()].filter(([name]) => IS_LONG || ['assessed', 'loaded', 'kernels', 'files', 'pairs', 'libraries'].includes(name))
     const opened = new Set<string>()
     for (const [name, path] of some) {
         const { page, troubles } = await open(path)

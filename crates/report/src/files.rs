@@ -5,10 +5,13 @@
 //!          the third is a call that does nothing, over the network, the last is of the network's model. A transfer by FTP is made of
 //!          [`Stages`] instead. Counts are summed over repetitions, times are their medians.
 //! Units:   nanoseconds, bits a second, calls.
-//! Checked: `terms_add_up`, `a_transfer_is_made_of_stages`, `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
+//! Checked: `terms_add_up`, `a_transfer_is_made_of_stages`, `the_page_has_parts_of_calls_and_stages_of_transfers`,
+//!          `cells_have_what_was_set_and_counted`, and the tests of `finding::files` and `table::files`.
 
-use sonde_measure::files::{Files, FilesPath, Service, Stages, window_ns};
-use sonde_measure::{FilesFacts, KnobValues, Line, Quantity, ResultRow, Status};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sonde_measure::files::{Files, FilesPath, Service, Stage, Stages, window_ns};
+use sonde_measure::{FilesFacts, KnobValues, Line, Number, Quantity, ResultRow, Status};
 
 use crate::index::{FILES, Index, p50};
 
@@ -99,6 +102,106 @@ impl FilesCell<'_> {
     /// Whether it is a transfer and not made of calls.
     pub(crate) fn is_transfer(&self) -> bool {
         self.files.service == Service::Ftp
+    }
+}
+
+/// A part of what a call or a transfer takes, measured apart.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesPart {
+    /// `server`, `round trip` and `line` of a call; the stages of a transfer.
+    pub name: String,
+    /// What it takes.
+    pub ns: u64,
+}
+
+/// A cell of files for the page: what it reached, and what its calls or transfers take.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesRow {
+    /// The cell.
+    pub cell: String,
+    /// The network.
+    pub network: String,
+    /// The path.
+    pub path: String,
+    /// What was set, by name.
+    #[serde(default)]
+    pub knobs: KnobValues,
+    /// `block` or `poll`.
+    pub wait: Option<String>,
+    /// The load, as `0.6`; null where the network was idle.
+    pub load: Option<String>,
+    /// As `--op` has it.
+    pub operation: String,
+    /// The size of the file; null of calls on names.
+    pub size_bytes: Option<u64>,
+    /// Bits a second, or calls a second of calls on names.
+    pub rate: Number,
+    /// Whether it is a transfer of a whole file, and not made of calls.
+    pub is_transfer: bool,
+    /// What a call or a transfer takes, the median; null where it was not measured.
+    pub took_ns: Option<Number>,
+    /// Of a call that has others beside it none: it waits for them too. Parts of a call follow each other, stages of a transfer overlap.
+    #[serde(default)]
+    pub parts: Vec<FilesPart>,
+    /// What the parts give together; null where one is not known.
+    pub expected_ns: Option<u64>,
+    /// The stage that takes longest.
+    pub slowest: Option<String>,
+}
+
+impl FilesRow {
+    /// All cells of a run; those without a rate are left out.
+    pub(crate) fn all(index: &Index<'_>) -> Vec<Self> {
+        cells(index).iter().filter_map(Self::of).collect()
+    }
+
+    fn of(cell: &FilesCell<'_>) -> Option<Self> {
+        let FilesCell {
+            row, files, facts, ..
+        } = cell;
+        let is_alone = !cell.is_transfer() && files.outstanding == 1;
+        let of_call = [
+            ("server", facts.service_ns.filter(|_| is_alone)),
+            ("round trip", facts.trip_ns.filter(|_| is_alone)),
+            ("line", facts.wire_ns.filter(|_| is_alone)),
+        ];
+        let part = |(name, ns): (&str, Option<u64>)| {
+            let name = name.to_owned();
+            ns.map(|ns| FilesPart { name, ns })
+        };
+        let parts: Vec<FilesPart> = match &cell.stages {
+            Some(stages) => {
+                let all = Stage::ALL.into_iter();
+                let all = all.filter(|stage| {
+                    *stage != Stage::Translation || stages.translation_ns.is_some()
+                });
+                all.filter_map(|stage| part((stage.name(), Some(stages.ns(stage)))))
+                    .collect()
+            }
+            None => of_call.into_iter().filter_map(part).collect(),
+        };
+        let expected_ns = match &cell.stages {
+            Some(stages) => Some(stages.expected_ns),
+            None => facts.expected_ns().filter(|_| is_alone),
+        };
+        Some(Self {
+            cell: row.cell.clone(),
+            network: row.network.clone(),
+            path: row.path.clone(),
+            knobs: row.knobs.clone(),
+            wait: row.wait.clone(),
+            load: row.load.clone(),
+            operation: files.operation.name().into(),
+            size_bytes: row.size_bytes,
+            rate: row.p50?,
+            is_transfer: cell.is_transfer(),
+            took_ns: cell.call_ns.map(Number),
+            parts,
+            expected_ns,
+            slowest: cell.stages.map(|stages| stages.slowest.name().into()),
+        })
     }
 }
 
@@ -274,6 +377,42 @@ mod tests {
         assert_eq!(stages.slowest, sonde_measure::files::Stage::SourceDisk);
         assert_eq!(stages.expected_ns / 1_000_000, 595);
         assert_eq!(all[0].window_ns, Some(16 * 200_000));
+    }
+
+    #[test]
+    fn the_page_has_parts_of_calls_and_stages_of_transfers() {
+        let of = |run: &sonde_measure::Run| FilesRow::all(&Index::new(run));
+        let transfer = &of(&testing::transfer())[0];
+        let names = |row: &FilesRow| -> Vec<String> {
+            row.parts.iter().map(|part| part.name.clone()).collect()
+        };
+        assert_eq!(
+            names(transfer),
+            ["source disk", "socket", "network", "sink disk"]
+        );
+        assert_eq!(transfer.slowest.as_deref(), Some("source disk"));
+        assert!(
+            transfer.is_transfer
+                && transfer
+                    .expected_ns
+                    .is_some_and(|ns| ns > transfer.parts[0].ns)
+        );
+        let call = &of(&testing::run(&[("op", "read")], testing::facts()))[0];
+        assert_eq!(names(call), ["server", "round trip", "line"]);
+        assert_eq!(
+            call.expected_ns,
+            Some(call.parts.iter().map(|part| part.ns).sum())
+        );
+        assert_eq!(
+            (call.rate.0, call.took_ns.map(|ns| ns.0)),
+            (303e6, Some(200_000.0))
+        );
+        // What waits for others is not made of these.
+        let many = &of(&testing::run(
+            &[("op", "read"), ("outstanding", "8")],
+            testing::facts(),
+        ))[0];
+        assert_eq!((many.parts.len(), many.expected_ns), (0, None));
     }
 
     #[test]

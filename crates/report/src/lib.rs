@@ -40,6 +40,7 @@ pub use anatomy::AnatomyRow;
 pub use compare::{
     Change, CompareError, CompareRow, Comparison, Difference, Limits, compare, compare_table,
 };
+pub use files::{FilesPart, FilesRow};
 pub use finding::{Finding, Severity, findings_of, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};

@@ -18,6 +18,7 @@ use sonde_measure::{
 use sonde_stats::Series;
 
 use crate::anatomy::{AnatomyRow, anatomies};
+use crate::files::FilesRow;
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
 use crate::format::{count, counted, share, time, utc};
@@ -102,6 +103,9 @@ pub struct View {
     /// Rates against the program's buffer; empty where only one was measured.
     #[serde(default)]
     pub sweep: Vec<SweepCurve>,
+    /// Files of servers; empty where none were asked for.
+    #[serde(default)]
+    pub files: Vec<FilesRow>,
     /// All pairs of hosts as heat maps; null of a run that is not of all pairs.
     #[serde(default)]
     pub heat: Option<HeatView>,
@@ -222,6 +226,7 @@ impl View {
             kernels,
             anatomy: anatomies(&index),
             sweep: curves(&index),
+            files: FilesRow::all(&index),
             heat: heat(run),
             all_pairs,
             left_out,

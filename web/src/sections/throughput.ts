@@ -17,7 +17,8 @@ type Scale = 'rate' | 'fraction'
 /** The section; null when no throughput was measured. */
 export function throughput(context: Context): HTMLElement | null {
     const { model } = context
-    const rows = model.rows({ quantity: 'throughput_bps' })
+    // Files have a view of their own.
+    const rows = model.rows({ quantity: 'throughput_bps' }).filter(({ probe }) => probe !== 'files')
     if (!rows.length) return null
     let scale: Scale = 'rate'
     const own = new Set(rows.map((row) => model.of(row)?.id))
@@ -59,7 +60,7 @@ function draw(context: Context, width: number, scale: Scale, network: string | n
         bound: model.ceilings(series, 'throughput_bps'),
     }))
     const streams = shown.flatMap((series) => model.rows({ series, quantity: 'throughput_bps' })
-        .filter((row) => row.mode !== 'message' && row.p50 !== null && row.size_bytes !== null)
+        .filter((row) => row.mode !== 'message' && row.probe !== 'files' && row.p50 !== null && row.size_bytes !== null)
         .map((row): Marked => ({ series, row, y: scaled(series)(row.p50 ?? 0) })))
     const lines = shown.filter((series, at) => shown.findIndex((other) => other.network === series.network) === at)
     const ceilings = shown.map((series) => ({ series, y: model.streamCeiling(series) })).filter((one): one is { series: Series; y: number } => one.y !== null)

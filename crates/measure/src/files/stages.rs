@@ -32,6 +32,15 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// In the order in which bytes meet them.
+    pub const ALL: [Self; 5] = [
+        Self::SourceDisk,
+        Self::Translation,
+        Self::Socket,
+        Self::Network,
+        Self::SinkDisk,
+    ];
+
     /// As it is written.
     pub const fn name(self) -> &'static str {
         match self {
