@@ -5,7 +5,8 @@
 //!          unit any of its kind; a line that ends in `...` is compared as far as it goes, one that begins with a label in capitals by its label, and
 //!          what is indented or says how disturbed this machine was (`sonde: `) is not compared. `<!-- long: why -->` before a block leaves it to the long
 //!          tier, and what needs hosts of the reader's own is not run. Long walks are also run with fewer hosts, shorter times or one network in place of
-//!          those that are written, so that they take seconds; there the words that the decision rests on must appear.
+//!          those that are written, so that they take seconds; there the words that the decision rests on must appear. Of the other pages each command
+//!          that one machine can run is run in the long tier, with `--quick` where it would repeat for minutes.
 //! Checked: `shapes_are_compared`, `a_page_is_read_block_by_block`.
 
 use crate::lab::{Call, Case, Stage, attachments, has, is_long, skip, sonde};
@@ -16,6 +17,30 @@ const FIND: &str = include_str!("../../../docs/find-a-bad-link.md");
 const TRY: &str = include_str!("../../../docs/try-a-program.md");
 const COMPARE: &str = include_str!("../../../docs/compare-libraries.md");
 const WHY: &str = include_str!("../../../docs/why-is-it-slow.md");
+
+/// Pages whose commands stand for themselves.
+const REFERENCE: &[(&str, &str)] = &[
+    ("README.md", include_str!("../../../README.md")),
+    (
+        "accept-a-cluster.md",
+        include_str!("../../../docs/accept-a-cluster.md"),
+    ),
+    ("fidelity.md", include_str!("../../../docs/fidelity.md")),
+    ("files.md", include_str!("../../../docs/files.md")),
+    ("install.md", include_str!("../../../docs/install.md")),
+    ("json.md", include_str!("../../../docs/json.md")),
+    ("kernels.md", include_str!("../../../docs/kernels.md")),
+    ("lab.md", include_str!("../../../docs/lab.md")),
+    ("measuring.md", include_str!("../../../docs/measuring.md")),
+    ("messages.md", include_str!("../../../docs/messages.md")),
+    ("networks.md", include_str!("../../../docs/networks.md")),
+    (
+        "old-studies.md",
+        include_str!("../../../docs/old-studies.md"),
+    ),
+    ("place.md", include_str!("../../../docs/place.md")),
+    ("tune.md", include_str!("../../../docs/tune.md")),
+];
 
 /// A fenced block of a page.
 #[derive(Debug, PartialEq)]
@@ -364,4 +389,133 @@ fn an_mpi_program_runs_over_a_wide_area_network() {
     // 200 steps of a swap with the neighbours, 10 ms away; and of a check by all beside it.
     assert!(seconds("50") >= 2.0, "{said}");
     assert!(seconds("1") >= seconds("50") + 2.0, "{said}");
+}
+
+/// What a command has that one machine without preparations has not: hosts of the reader's own, a batch system, root by sudo, a program or a file of
+/// the reader's, a shell in a lab, folders of the system.
+const ELSEWHERE: &[&str] = &[
+    "hosts:",
+    "salloc",
+    "srun",
+    "sbatch",
+    "scontrol",
+    "mpirun:",
+    "testbed mpirun",
+    "listen:",
+    "sudo ",
+    "./anything",
+    "./prog",
+    "lab shell",
+    "sonde lab tell",
+    "sonde lab exec",
+    "rsh -n",
+    "--listen",
+    "/var/lib",
+    "cargo ",
+    "make ",
+    "git clone",
+    "matrix.json",
+    "tcpdump -nr",
+    "./my-network",
+    "RUN_A",
+];
+
+/// The commands of a block, each as it is typed; a script is one.
+fn typed(block: &str) -> Vec<String> {
+    let block = block.replace("\\\n", " ");
+    let lines: Vec<&str> = block
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .collect();
+    let is_alone = |line: &&str| {
+        line.starts_with("sonde ") || line.starts_with("printf ") || line.starts_with("echo ")
+    };
+    match lines.iter().all(is_alone) {
+        true => lines.into_iter().map(str::to_owned).collect(),
+        false => vec![block],
+    }
+}
+
+/// The command with few repetitions, where it says nothing of them; plans of studies, which take up to a quarter of an hour, are laid out alone.
+fn quick(line: &str) -> String {
+    let mut words = line.split(' ').skip(1);
+    let is_measured = matches!(words.next(), Some("assess" | "accept" | "probe" | "tune"));
+    let says = [
+        "--quick",
+        "--thorough",
+        "--launches",
+        "--dry-run",
+        "--print-plan",
+        "--resume",
+        "--samples",
+    ];
+    if !is_measured || says.iter().any(|word| line.contains(word)) {
+        return line.to_owned();
+    }
+    let end = [" #", " >", " |"]
+        .iter()
+        .filter_map(|mark| line.find(mark))
+        .min();
+    let (command, rest) = line.split_at(end.unwrap_or(line.len()));
+    let option = match (line.contains("plans/papers/"), line.contains(".toml")) {
+        (true, _) => " --dry-run",
+        (_, true) if line.starts_with("sonde assess") => "",
+        _ => " --quick",
+    };
+    format!("{}{option}{rest}", command.trim_end())
+}
+
+#[test]
+fn the_commands_of_the_other_pages_run() {
+    if !is_long() {
+        println!("skipped: the commands of the reference pages run in the long tier");
+        return;
+    }
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(Case::own(case.attachment));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::os::unix::fs::symlink(root.join("plans"), stage.folder.join("plans")).unwrap();
+    let prepare = "sonde probe latency --network wire --hosts 2 --path tcp --size 8 --quick --print-plan >nightly.toml
+        for name in before after nightly nightly; do sonde assess nightly.toml --name $name; done";
+    let said = shell(&stage, prepare).limit(120).output();
+    assert_eq!(said.code, 0, "{said}");
+    // The pages that are asked for, else all.
+    let only = std::env::var("SONDE_PAGES").ok();
+    let is_asked = |page: &str| {
+        only.as_ref()
+            .is_none_or(|only| only.split(',').any(|one| one == page))
+    };
+    let mut wrong = Vec::new();
+    for (page, text) in REFERENCE.iter().filter(|(page, _)| is_asked(page)) {
+        for block in read(text) {
+            if let Some(name) = block.file {
+                std::fs::write(stage.folder.join(name), &block.text).unwrap();
+            }
+            if block.language != "sh" || block.file.is_some() {
+                continue;
+            }
+            for line in typed(&block.text) {
+                if ELSEWHERE.iter().any(|words| line.contains(words)) {
+                    continue;
+                }
+                let (mut line, began) = (quick(&line), std::time::Instant::now());
+                // What serves goes on until it is told to end.
+                if line.starts_with("sonde report serve") {
+                    line = format!("timeout -s INT 3 {line} || [ $? = 124 ]");
+                }
+                let said = shell(&stage, &line).limit(900).output();
+                println!(
+                    "{page}: {} after {} s: {line}",
+                    said.code,
+                    began.elapsed().as_secs()
+                );
+                if !matches!(said.code, 0 | 1 | 3) {
+                    wrong.push(format!("{page}: {line}\n{said}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
