@@ -7,8 +7,10 @@
 
 mod pattern;
 mod settings;
+mod together;
 
 pub use pattern::{FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
+pub use together::{Part, TogetherAsk, TogetherLaunched, What};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -102,6 +104,8 @@ pub struct Fleet {
     notes: Vec<String>,
     /// What hosts have of the programs that ranks take.
     pub(crate) tools: Tools,
+    /// The time that what is measured at once needs to make ready, as far as it is known.
+    lead: Duration,
 }
 
 impl Fleet {
@@ -198,6 +202,7 @@ impl Fleet {
             changed: BTreeMap::new(),
             keeping: BTreeSet::new(),
             tools: Tools::default(),
+            lead: together::LEAD,
         }
     }
 

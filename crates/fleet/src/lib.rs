@@ -34,7 +34,10 @@ mod virtual_machine;
 
 pub use connect::{DIRECT_MAX, Joining, Token, join};
 pub use error::{FleetError, Result};
-pub use fleet::{Fleet, FlowOutcome, PatternAsk, PatternLaunched, Round, RoundOutcome};
+pub use fleet::{
+    Fleet, FlowOutcome, Part, PatternAsk, PatternLaunched, Round, RoundOutcome, TogetherAsk,
+    TogetherLaunched, What,
+};
 pub use launch::{Ask, Between, Launched};
 pub use launcher::{Allocation, ConnectOptions, Launcher, Listen, Mpi, TOKEN_VARIABLE, mpi_of};
 pub use load::{Load, flow};

@@ -23,6 +23,8 @@ pub(crate) enum Placement {
     Any,
     /// The same: beside one that measures, for a load.
     Load,
+    /// With all that is measured at once, apart from the switch: the n-th of them.
+    Lane(u8),
 }
 
 /// The CPUs of this machine, and who shares them.
@@ -62,6 +64,8 @@ impl Cpus {
         match placement {
             Placement::Any | Placement::Load => &self.online,
             Placement::One => last,
+            Placement::Lane(_) if !self.has_switch => &self.online,
+            Placement::Lane(_) => self.of_agent(Placement::Split),
             Placement::Split if others.is_empty() => last,
             Placement::Split => others,
             Placement::Src if src.is_empty() => dst,
@@ -162,6 +166,7 @@ mod tests {
                 Placement::Src,
                 Placement::Dst,
                 Placement::Any,
+                Placement::Lane(1),
             ] {
                 assert_eq!(
                     (one.of_agent(placement), one.of_switch(placement)),

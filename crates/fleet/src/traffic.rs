@@ -50,6 +50,17 @@ pub struct Stream {
 }
 
 impl Stream {
+    /// The same at this rate of user data in place of a share; none where its link does not carry that.
+    pub fn at_rate(self, user_bps: u64) -> Option<Self> {
+        // By IPv6 it would be 20 bytes more for each packet, which no share tells apart.
+        let wire = wire_bytes(self.size_bytes, self.mtu_bytes, false);
+        let rho = Ratio::new(
+            wire.checked_mul(user_bps)?,
+            self.size_bytes.checked_mul(self.of_bps)?.max(1),
+        );
+        (rho <= Ratio::ONE && !rho.is_zero()).then_some(Self { rho, ..self })
+    }
+
     /// The time of one datagram on the link.
     fn unit_ps(&self, is_v6: bool) -> u64 {
         let bits = wire_bytes(self.size_bytes, self.mtu_bytes, is_v6) * 8;

@@ -253,6 +253,12 @@ pub struct Counted<M> {
     clock: Clock,
     /// The end of the last call.
     last: u64,
+    /// Calls that move messages, until now.
+    moves: u64,
+    /// From which tick on for how many nanoseconds such calls are counted apart.
+    span: Option<(u64, u64)>,
+    /// Those before the span was over, once it is.
+    moves_within: Option<u64>,
 }
 
 impl<M: Messenger> Counted<M> {
@@ -269,7 +275,21 @@ impl<M: Messenger> Counted<M> {
             current: 0,
             clock,
             last: clock.now(),
+            moves: 0,
+            span: None,
+            moves_within: None,
         }
+    }
+
+    /// Has what is done within so many nanoseconds from now on counted apart; see [`part_within`](Self::part_within).
+    pub fn count_within(&mut self, span_ns: u64) {
+        self.span = Some((self.clock.now(), span_ns));
+    }
+
+    /// The part of all calls that move messages which ended before the span was over, 0 to 1; none while it is not.
+    pub fn part_within(&self) -> Option<f64> {
+        self.moves_within
+            .map(|within| within as f64 / self.moves.max(1) as f64)
     }
 
     /// What was counted until now. Time since the last call is not in it. The phase `start` is left out if there is nothing in it but
@@ -350,7 +370,26 @@ impl<M: Messenger> Counted<M> {
         phase.computing += begin.saturating_sub(self.last);
         phase.calls[what as usize].add(end.saturating_sub(begin));
         self.last = end;
+        self.moved(what, end);
         result
+    }
+
+    /// After a call: whether it moved messages, and within the span.
+    #[inline]
+    fn moved(&mut self, what: Timed, end: u64) {
+        if let Some((begin, span_ns)) = self.span
+            && self.clock.ns(end.saturating_sub(begin)) >= span_ns
+        {
+            self.span = None;
+            self.moves_within = Some(self.moves);
+        }
+        // Looks at what is under way come as often as one waits long.
+        if !matches!(
+            what,
+            Timed::Test | Timed::Iprobe | Timed::Progress | Timed::Split
+        ) {
+            self.moves += 1;
+        }
     }
 
     #[inline]

@@ -570,6 +570,7 @@ mod tests {
             token: crate::token().unwrap(),
             flush_neighbour: None,
             source: None,
+            begin_ns: None,
         };
         let mut held = Vec::new();
         for _ in 0..PORTS {

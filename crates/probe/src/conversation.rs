@@ -19,6 +19,8 @@ use crate::{AgentLink, Answer, Error, Measure, Measured, Request, Result, Serve,
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
+/// The longest that an agreed begin is waited for.
+const BEGIN_MAX: Duration = Duration::from_secs(30);
 
 /// What is to be measured between two agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +37,8 @@ pub struct Conversation {
     pub flush_server: Option<String>,
     /// The measuring side's address on the network that is measured; none leaves it to its routes.
     pub client: Option<IpAddr>,
+    /// When the measuring side begins, by its own clock, with others that begin then; none as soon as it is ready.
+    pub begin_ns: Option<u64>,
 }
 
 /// What user data moved, as both sides know it: what interfaces must have carried at least.
@@ -143,6 +147,7 @@ impl Conversation {
             flush_client: None,
             flush_server: None,
             client: None,
+            begin_ns: None,
         })
     }
 
@@ -228,8 +233,10 @@ impl Conversation {
             token: self.token.clone(),
             flush_neighbour: self.flush_client.clone(),
             source: self.client,
+            begin_ns: self.begin_ns,
         }))?;
-        match client.answer("the measurement", spec.duration_max() + GRACE)? {
+        let waits = self.begin_ns.map_or(Duration::ZERO, |_| BEGIN_MAX);
+        match client.answer("the measurement", waits + spec.duration_max() + GRACE)? {
             Answer::Measured(measured) => Ok(measured),
             other => Err(out_of_turn(client, "the measurement", &other)),
         }

@@ -89,6 +89,12 @@ pub enum Error {
         /// What is needed.
         needed_ns: u64,
     },
+    /// What was to begin with others at an agreed time was not ready by then.
+    #[error("it was ready {:.1} ms {}", *late_ns as f64 / 1e6, crate::begin::LATE)]
+    Late {
+        /// How much too late.
+        late_ns: u64,
+    },
     /// An agent ended.
     #[error("agent {agent} ended while {awaited} was awaited")]
     AgentGone {
@@ -214,6 +220,9 @@ impl Error {
             }
             Self::TooShort { .. } => {
                 "ask for a longer budget, or look at why the network stood still"
+            }
+            Self::Late { .. } => {
+                "look at what else these hosts do: they have no time to make ready"
             }
             Self::AgentGone { .. } => {
                 "look at the agent's standard error, and whether it was killed"

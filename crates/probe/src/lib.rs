@@ -14,6 +14,7 @@
 mod admission;
 pub mod agent;
 mod anatomy;
+mod begin;
 mod circuit;
 pub mod clock;
 mod conversation;
@@ -45,6 +46,7 @@ mod trips;
 mod watch;
 
 pub use admission::admits;
+pub use begin::{LATE, await_begin};
 pub use conversation::{Conversation, Moved, Outcome, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};

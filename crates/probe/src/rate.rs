@@ -24,6 +24,7 @@ use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, timer_slack_min};
 
 use crate::admission::{self, Visit};
+use crate::begin::await_begin;
 use crate::pace::Schedule;
 use crate::talk::{Measure, Measured, SizeMeasured};
 use crate::trips::share;
@@ -370,6 +371,7 @@ fn tcp(
         check: StreamCheck::new(size_bytes as usize, spec.verify),
         buffer: vec![0; RECV_BUFFER_BYTES],
     };
+    await_begin(measure.begin_ns, 0)?;
     let watch = Watch::begin()?;
     let ended_by = open.run(&mut pipe)?;
     let retransmits = pipe.channel.info()?.total_retrans - before;
@@ -395,6 +397,7 @@ fn udp(
         verify: spec.verify,
         buffer: vec![0; UDP_MESSAGE_BYTES_MAX],
     };
+    await_begin(measure.begin_ns, 0)?;
     let watch = Watch::begin()?;
     let ended_by = open.run(&mut pipe)?;
     watch.end(&mut measured.interference, None)?;

@@ -18,6 +18,7 @@ use sonde_sys::cpu::thread_cpu_ns;
 use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
+use crate::begin::await_begin;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
@@ -228,11 +229,13 @@ pub(crate) fn measure(measure: &Measure, window_ns: u64) -> Result<Measured> {
             spec,
             window_ns,
             size: size_bytes as usize,
+            begin_ns: measure.begin_ns,
             interference: &mut measured.interference,
             side: &mut measured.evidence.src,
         };
         let sent = match spec.path {
             Path::Tcp if spec.knobs.streams > 1 => {
+                await_begin(measure.begin_ns, LEAD_IN_NS)?;
                 streams::send(measure, window_ns, visit, &mut measured)?
             }
             Path::Tcp => stream.through::<Tcp>(measure, visit)?,
@@ -262,6 +265,8 @@ pub(crate) struct Stream<'a> {
     spec: &'a Spec,
     window_ns: u64,
     size: usize,
+    /// The agreed begin of what is rated.
+    begin_ns: Option<u64>,
     interference: &'a mut Interference,
     pub(crate) side: &'a mut Side,
 }
@@ -278,6 +283,7 @@ impl Stream<'_> {
 
     fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
         let mut outlet = Outlet::open(channel, self.size)?;
+        await_begin(self.begin_ns, LEAD_IN_NS)?;
         let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut bytes = 0u64;
         loop {
@@ -325,6 +331,7 @@ impl Stream<'_> {
         channel: &mut P,
         mut send: impl FnMut(&mut P, u64) -> Result<u64>,
     ) -> Result<Sent> {
+        await_begin(self.begin_ns, LEAD_IN_NS)?;
         let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
         let mut messages = 0u64;
         let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.sent_bps());

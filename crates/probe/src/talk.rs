@@ -53,6 +53,10 @@ pub struct Measure {
     /// The address to send from; null leaves it to the routes.
     #[serde(default)]
     pub source: Option<IpAddr>,
+    /// When to begin, by the clock of this host (CLOCK_MONOTONIC, nanoseconds), with others that begin then; null as soon as it is
+    /// ready.
+    #[serde(default)]
+    pub begin_ns: Option<u64>,
 }
 
 /// What the channels of a specification are asked to be.

@@ -27,6 +27,7 @@ use sonde_sys::clock::monotonic_ns;
 use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
+use crate::begin::await_begin;
 use crate::pace::Hold;
 use crate::placed::placed;
 use crate::talk::{Measure, Measured, SizeMeasured};
@@ -126,6 +127,8 @@ pub(crate) struct Trips {
     /// What became of the clock.
     strayed: Option<Stray>,
     hold: Hold,
+    /// The agreed begin of the samples.
+    begin_ns: Option<u64>,
 }
 
 impl Trips {
@@ -137,7 +140,11 @@ impl Trips {
             _ => Sample::Latency,
         };
         let peer = Peer::At(measure.peer);
-        Self::with((sampling, sample), (&spec.knobs, spec.verify), peer, size)
+        let knobs = (&spec.knobs, spec.verify);
+        Ok(Self {
+            begin_ns: measure.begin_ns,
+            ..Self::with((sampling, sample), knobs, peer, size)?
+        })
     }
 
     /// Of rank 0 with rank 1.
@@ -164,6 +171,7 @@ impl Trips {
             timer: Timer::choose(knobs.clock)?,
             strayed: None,
             hold: Hold::new(knobs.pause_ns(size as u64)),
+            begin_ns: None,
         })
     }
 
@@ -330,6 +338,7 @@ impl Trips {
         if slowest_ns > 0 {
             warmed(channel, slowest_ns)?;
         }
+        await_begin(self.begin_ns, 0)?;
         let mut warm = Series::up_to(ROOM);
         let mut ended_by = self.samples(channel, &mut warm, self.timer)?;
         self.strayed = self.timer.strayed();

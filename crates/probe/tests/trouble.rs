@@ -197,6 +197,7 @@ fn a_killed_server_is_reported_in_time() {
             token: "t".into(),
             flush_neighbour: None,
             source: None,
+            begin_ns: None,
         };
         client.link.send(&Request::Measure(request)).unwrap();
         std::thread::sleep(Duration::from_millis(100));

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use arguments::{Joins, Order, USAGE};
 use sonde_adapter::{Options, meet};
 use sonde_message::{Comm, Library, Messenger, Path, adapters};
-use sonde_probe::library::{Job, MARKER, Marks, Report, Task, begun};
+use sonde_probe::library::{During, Job, MARKER, Marks, Report, Task, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
 use sonde_sys::tell;
@@ -124,7 +124,8 @@ fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<
         } => {
             let problem = Problem::named(kernel, size).map_err(|error| error.to_string())?;
             problem.admits(messenger.size(Comm::WORLD))?;
-            let mut launch = Launch::new(problem, *age, *trace);
+            let mut launch =
+                Launch::new(problem, *age, *trace).until(job.during.and_then(During::end_ns));
             job.run_kernel(messenger, marks, |messenger, is_last| {
                 launch.once(messenger, is_last)
             })

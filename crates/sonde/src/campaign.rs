@@ -9,6 +9,7 @@
 //!          interrupted run has all cells.
 //! Checked: `pairs_rotate_over_all_hosts`, `orders_are_drawn_evenly`; the end-to-end tests of interrupts, lost hosts and resumption.
 
+mod at_once;
 mod hosts;
 mod interruption;
 mod keep;
@@ -36,7 +37,7 @@ use crate::sound;
 use crate::source::{Seen, Source};
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use sonde_fleet::{Ask, Between, Fleet, Launched, RanksAsk};
+use sonde_fleet::{Ask, Between, Fleet, Launched};
 use sonde_lab::{Profile, Report};
 use sonde_measure::files::Stages;
 use sonde_measure::{
@@ -459,8 +460,9 @@ impl<'a> Campaign<'a> {
         }
         // A stream at a constant rate is as precise as its sender: more of them say nothing more.
         let is_constant = |spec: &Spec| spec.knobs.rate_bps.is_some();
-        // A pattern is launched as often as it says: each of its flows has an interval of its own.
-        let constant = block.rounds().is_some() || block.channel().is_some_and(is_constant);
+        // What goes at once is launched as often as the plan says: each of it has an interval of its own.
+        let is_of_several = matches!(block.work, Work::Rounds(_) | Work::Together(_));
+        let constant = is_of_several || block.channel().is_some_and(is_constant);
         !constant
             && index < self.repeat.max
             && block.launches >= self.repeat.launches
@@ -492,8 +494,10 @@ impl<'a> Campaign<'a> {
     /// One launch, kept.
     fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
         let block = self.blocks[number].clone();
-        if let Some(rounds) = block.rounds() {
-            return self.launch_rounds(&block, rounds, index);
+        match &block.work {
+            Work::Rounds(rounds) => return self.launch_rounds(&block, rounds, index),
+            Work::Together(parts) => return self.launch_at_once(&block, parts, index),
+            Work::Channel(_) | Work::Ranks(_) => {}
         }
         let up = &self.live[block.net];
         let shared = Rc::clone(&up.fleet);
@@ -545,20 +549,13 @@ impl<'a> Campaign<'a> {
                     load: block.load.clone(),
                 };
                 let launched = match &block.work {
-                    Work::Ranks(ranks) => fleet.ranks(&RanksAsk {
-                        between,
-                        path: ranks.path,
-                        job: ranks.job.clone(),
-                        count: ranks.count,
-                        settings: ranks.settings.clone(),
-                        spread: ranks.spread,
-                    }),
+                    Work::Ranks(ranks) => fleet.ranks(&ranks.asked(between)),
                     Work::Channel(spec) => fleet.converse(&Ask {
                         spec: Spec::clone(spec),
                         between,
                     }),
-                    Work::Rounds(_) => {
-                        unreachable!("rounds are of all hosts, and launched as such")
+                    Work::Rounds(_) | Work::Together(_) => {
+                        unreachable!("they are launched as such")
                     }
                 };
                 launched.map_err(|error| error.to_string())

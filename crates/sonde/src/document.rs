@@ -7,6 +7,7 @@
 
 use crate::accept::Accepted;
 use crate::check::Check;
+use crate::contend::matrix::Contention;
 use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
 use crate::exit::Outcome;
@@ -19,6 +20,7 @@ use crate::output;
 use crate::place::Placements;
 use crate::report::Runs;
 use crate::sound::Checks;
+use crate::suits::Suits;
 use crate::tune::Tuned;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,6 +50,12 @@ pub enum Command<'a> {
     /// `sonde npb`.
     #[serde(rename = "npb")]
     Npb(&'a Kernels),
+    /// `sonde contend`.
+    #[serde(rename = "contend")]
+    Contend(&'a Contention),
+    /// `sonde suits`.
+    #[serde(rename = "suits")]
+    Suits(&'a Suits),
     /// `sonde load`.
     #[serde(rename = "load")]
     Load(&'a Flows),

@@ -7,9 +7,11 @@
 
 mod estimate;
 mod references;
+mod together;
 
 use estimate::launch_ns;
 pub use references::references;
+pub use together::{AND, DURING};
 
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
@@ -52,7 +54,7 @@ pub struct TestNetwork {
 }
 
 /// What is launched as one.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Block {
     /// Where, as an index into the networks.
     pub net: usize,
@@ -112,7 +114,7 @@ impl Block {
     pub fn channel(&self) -> Option<&Spec> {
         match &self.work {
             Work::Channel(spec) => Some(spec),
-            Work::Ranks(_) | Work::Rounds(_) => None,
+            Work::Ranks(_) | Work::Rounds(_) | Work::Together(_) => None,
         }
     }
 
@@ -120,15 +122,28 @@ impl Block {
     pub fn ranks(&self) -> Option<&Ranks> {
         match &self.work {
             Work::Ranks(ranks) => Some(ranks),
-            Work::Channel(_) | Work::Rounds(_) => None,
+            Work::Channel(_) | Work::Rounds(_) | Work::Together(_) => None,
         }
+    }
+
+    /// What is measured at once; itself where that is nothing else.
+    pub fn parts(&self) -> &[Self] {
+        match &self.work {
+            Work::Together(parts) => parts,
+            _ => std::slice::from_ref(self),
+        }
+    }
+
+    /// The first of what is measured at once: it stands for all of them where one is named.
+    fn first(&self) -> &Self {
+        self.parts().first().unwrap_or(self)
     }
 
     /// What all hosts do at once, of a pattern.
     pub fn rounds(&self) -> Option<&Rounds> {
         match &self.work {
             Work::Rounds(rounds) => Some(rounds),
-            Work::Channel(_) | Work::Ranks(_) => None,
+            Work::Channel(_) | Work::Ranks(_) | Work::Together(_) => None,
         }
     }
 
@@ -144,6 +159,7 @@ impl Block {
             },
             Work::Ranks(ranks) => AnyPath::Library(ranks.path),
             Work::Rounds(_) => AnyPath::TCP,
+            Work::Together(_) => self.first().path(),
         }
     }
 
@@ -158,6 +174,7 @@ impl Block {
             Work::Channel(spec) => spec.wait,
             Work::Ranks(ranks) => ranks.job.wait,
             Work::Rounds(_) => Wait::Block,
+            Work::Together(_) => self.first().wait(),
         }
     }
 
@@ -167,6 +184,7 @@ impl Block {
             Work::Channel(spec) => &spec.sizes_bytes,
             Work::Ranks(ranks) => &ranks.job.sizes_bytes,
             Work::Rounds(_) => &[],
+            Work::Together(_) => self.first().sizes_bytes(),
         }
     }
 
@@ -192,6 +210,7 @@ impl Block {
                 Task::Check { .. } => ProbeKind::Check,
             },
             Work::Rounds(_) => ProbeKind::Pattern,
+            Work::Together(_) => self.first().kind(),
         }
     }
 
@@ -222,6 +241,7 @@ impl Block {
                 _ => None,
             },
             Work::Rounds(_) => None,
+            Work::Together(_) => self.first().mode(),
         }
     }
 
@@ -323,71 +343,82 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                 all.push(block);
                 continue;
             }
-            for path in &probe.path {
-                let headers = networks::headers(net.profile.unwrap_or(Profile::MODERN));
-                let payload = net
-                    .mtu
-                    .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
-                let mut sizes = probe.sizes(*path, payload)?;
-                let mode = probe.mode();
-                if mode == Some(Mode::Stream) && !path.is_lossless() {
-                    // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
-                    sizes = sizes
-                        .iter()
-                        .map(|size| payload.map_or(*size, |most| (*size).min(most)))
-                        .collect();
-                    sizes.dedup();
-                }
-                if sizes.is_empty() {
-                    continue;
-                }
-                let loads = if net.spec.is_some() || net.testbed == Testbed::Hosts {
-                    plan.loads()?
-                } else {
-                    vec![None]
-                };
-                let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
-                for (method, wait, mut knobs, load) in probe.product(*path, &loads) {
-                    let how = (method, wait);
-                    let unheld = plan.allow.hold(*path, probe.kind, &mut knobs)?;
-                    let (host, work) =
-                        probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
-                    let mut block = Block {
-                        net: index,
-                        work,
-                        knobs,
-                        host,
-                        load,
-                        launches: launches(plan, probe, net),
-                        cells: Vec::new(),
-                        estimate_ns: 0,
-                        reference: false,
-                        pair: plan.testbed.between(&net.hosts)?,
-                        lost: probe.lost,
-                    };
-                    // Where the path carries no size of them, its cells are left out with their reason.
-                    if let Some(spec) = block.channel().filter(|_| !sizes.is_empty()) {
-                        spec.check().map_err(|error| {
-                            Failure::usage(format!("{error}: {}", error.remedy))
-                        })?;
-                    }
-                    block.estimate_ns = launch_ns(net, &block)?;
-                    block.cells = cells(net, &block, &beyond)?;
-                    let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
-                    let refused = kernel.and_then(KernelRequest::refused);
-                    let refused = unheld.or(refused);
-                    if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
-                        block.skip(&reason);
-                    }
-                    all.push(block);
-                }
-            }
+            let loads = if net.spec.is_some() || net.testbed == Testbed::Hosts {
+                plan.loads()?
+            } else {
+                vec![None; usize::from(plan.sets().next().is_none())]
+            };
+            all.extend(of_probe(plan, probe, (index, net), &loads)?);
         }
     }
+    all.extend(together::blocks(plan, nets)?);
     if all.is_empty() {
         return Err(Failure::usage(
             "the plan has no cell: no size that its paths can carry; `--dry-run` shows the cells",
         ));
+    }
+    Ok(all)
+}
+
+/// The blocks of a probe on a network, under each of these loads.
+fn of_probe(
+    plan: &Plan,
+    probe: &ProbePlan,
+    (index, net): (usize, &TestNetwork),
+    loads: &[Option<Load>],
+) -> Result<Vec<Block>, Failure> {
+    let mut all = Vec::new();
+    for path in &probe.path {
+        let headers = networks::headers(net.profile.unwrap_or(Profile::MODERN));
+        let payload = net
+            .mtu
+            .map(|mtu| model::frame_payload(path.beneath(), mtu, headers));
+        let mut sizes = probe.sizes(*path, payload)?;
+        let mode = probe.mode();
+        if mode == Some(Mode::Stream) && !path.is_lossless() {
+            // A stream's datagrams are whole frames: an asked size is cut to what one frame holds.
+            sizes = sizes
+                .iter()
+                .map(|size| payload.map_or(*size, |most| (*size).min(most)))
+                .collect();
+            sizes.dedup();
+        }
+        if sizes.is_empty() {
+            continue;
+        }
+        let (sizes, beyond) = fitting(*path, probe.kind, sizes, payload);
+        for (method, wait, mut knobs, load) in probe.product(*path, loads) {
+            let how = (method, wait);
+            let unheld = plan.allow.hold(*path, probe.kind, &mut knobs)?;
+            let (host, work) = probe.lower(*path, how, &knobs, sizes.clone(), &plan.repeat)?;
+            let mut block = Block {
+                net: index,
+                work,
+                knobs,
+                host,
+                load,
+                launches: launches(plan, probe, net),
+                cells: Vec::new(),
+                estimate_ns: 0,
+                reference: false,
+                pair: plan.testbed.between(&net.hosts)?,
+                lost: probe.lost,
+            };
+            // Where the path carries no size of them, its cells are left out with their reason.
+            if let Some(spec) = block.channel().filter(|_| !sizes.is_empty()) {
+                spec.check()
+                    .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy)))?;
+            }
+            block.estimate_ns = launch_ns(net, &block)?;
+            block.cells = cells(net, &block, &beyond)?;
+            let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
+            let refused = kernel.and_then(KernelRequest::refused);
+            let refused = unheld.or(refused);
+            if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
+                block.skip(&reason);
+            }
+            all.push(block);
+        }
     }
     Ok(all)
 }

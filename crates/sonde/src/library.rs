@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::kernel::{self, KernelRequest};
 use crate::messages;
 use crate::plan::{BUDGET, Effort, Mode, ProbeKind, ProbePlan, Repeat, SECOND};
+use sonde_fleet::{Between, RanksAsk};
 use sonde_measure::{Ceiling, KnobValues, Sampling, Testbed, Wait};
 use sonde_message::{Library, Path};
 use sonde_probe::library::npb::TRACE_EVENTS_MAX;
@@ -50,6 +51,18 @@ pub struct Ranks {
 }
 
 impl Ranks {
+    /// Between these hosts, as the fleet is asked for them.
+    pub fn asked(&self, between: Between) -> RanksAsk {
+        RanksAsk {
+            between,
+            path: self.path,
+            job: self.job.clone(),
+            count: self.count,
+            settings: self.settings.clone(),
+            spread: self.spread,
+        }
+    }
+
     /// A guess at what the kernel's runs of a launch take, where it is one.
     pub fn kernel_ns(&self, testbed: Testbed) -> Option<u64> {
         let kernel = self.kernel.as_ref()?;

@@ -45,6 +45,8 @@ pub struct Task {
     pub measurement: measure::Task,
     /// The level, its law, its frames' layer-3 bytes, the link's rate, the flows.
     pub load: Load,
+    /// The rate of user data in place of the level, in bits a second: an application's.
+    pub user_bps: Option<u64>,
     /// How long.
     pub lasts: Duration,
 }
@@ -90,7 +92,11 @@ impl Task {
             .map_err(Failure::cannot)?;
         let at = (&net, network);
         let begin = (seed, self.measurement.name.as_deref());
-        let kept = LoadRun::begin(store, begin, at, fleet.hosts(), &self.load, &streams)?;
+        let load = Load {
+            rho: streams.first().map_or(self.load.rho, |stream| stream.rho),
+            ..self.load.clone()
+        };
+        let kept = LoadRun::begin(store, begin, at, fleet.hosts(), &load, &streams)?;
         self.follow(fleet, &traffic, kept, &net.hosts)
     }
 
@@ -121,7 +127,17 @@ impl Task {
             network: net.name.clone(),
             law: self.load.law.to_string(),
             link_bps: self.load.of.or(line).map(BitRate::bps),
-            wanted_share: part as f64 / of as f64,
+            wanted_share: match self.user_bps {
+                None => part as f64 / of as f64,
+                Some(user_bps) => {
+                    let link = self
+                        .load
+                        .of
+                        .or(line)
+                        .map_or(f64::INFINITY, |link| link.bps() as f64);
+                    user_bps as f64 / link
+                }
+            },
             lasts_s: self.lasts.as_secs_f64(),
         };
         let planned = PlannedLoad {
@@ -281,8 +297,23 @@ impl Task {
         }
         let streams = pairs
             .into_iter()
-            .map(|(src, dst)| fleet.stream(&load, src, dst).map_err(Failure::cannot));
+            .map(|(src, dst)| fleet.stream(&load, src, dst).map_err(Failure::cannot))
+            .map(|stream| stream.and_then(|stream| self.rated(stream)));
         streams.collect()
+    }
+
+    /// At the rate of an application, where it is one's.
+    fn rated(&self, stream: Stream) -> Result<Stream, Failure> {
+        let Some(user_bps) = self.user_bps else {
+            return Ok(stream);
+        };
+        stream.at_rate(user_bps).ok_or_else(|| {
+            Failure::usage(format!(
+                "the application takes {} of user data, more than a link of {} carries: choose a faster network",
+                rate(user_bps as f64),
+                rate(stream.of_bps as f64)
+            ))
+        })
     }
 
     fn print(

@@ -28,7 +28,7 @@ use crate::shown::Form;
 use crate::source::{Searches, Seen, Source};
 use crate::testbed::{self, LabOptions};
 use crate::tune::TUNE;
-use sonde_fleet::{Fleet, Joined, SshOptions};
+use sonde_fleet::{Choice, Fleet, Joined, Selector, SshOptions};
 use sonde_lab::{Config, Profile};
 use sonde_measure::{
     CellRecord, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState,
@@ -144,7 +144,7 @@ impl Task {
         if self.traced {
             let ranks = blocks.iter_mut().filter_map(|block| match &mut block.work {
                 Work::Ranks(ranks) => Some(ranks),
-                Work::Channel(_) | Work::Rounds(_) => None,
+                Work::Channel(_) | Work::Rounds(_) | Work::Together(_) => None,
             });
             ranks.for_each(|ranks| ranks.trace());
         }
@@ -258,6 +258,7 @@ impl Task {
         }
         match testbed.kind {
             Kind::Local => {}
+            Kind::Lab if testbed.joined => live.extend(self.joined_lab(&program)?),
             Kind::Lab => {
                 for network in &self.plan.networks {
                     live.push(self.lab(&program, &network.name)?);
@@ -315,7 +316,7 @@ impl Task {
     }
 
     /// What a lab of a network is.
-    fn lab_config(&self, selector: &str) -> Result<Config, Failure> {
+    fn lab_config(&self, selectors: &[&str]) -> Result<Config, Failure> {
         let testbed = &self.plan.testbed;
         let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
@@ -325,15 +326,51 @@ impl Task {
             seed: self.plan.repeat.seed,
             tun: self.tun.clone(),
         });
-        options.networks = vec![selector.into()];
+        options.networks = selectors.iter().map(|name| (*name).to_owned()).collect();
         options.networks.extend(testbed.beside.clone());
         options.script.clone_from(&testbed.script);
         options.config()
     }
 
     fn lab(&self, program: &Path, selector: &str) -> Result<LiveNetwork, Failure> {
-        let config = self.lab_config(selector)?;
-        let mut fleet = Fleet::lab(program, &config).map_err(Failure::cannot)?;
+        let config = self.lab_config(&[selector])?;
+        let fleet = self.lab_fleet(program, &config)?;
+        let shared = LiveNetwork::shared(fleet);
+        Ok(LiveNetwork::of_lab(
+            (&shared, None),
+            config.network,
+            config.profile,
+        ))
+    }
+
+    /// A live network for each network of one lab, by the hosts' interfaces in their order.
+    fn joined_lab(&self, program: &Path) -> Result<Vec<LiveNetwork>, Failure> {
+        let names = self
+            .plan
+            .networks
+            .iter()
+            .map(|network| network.name.as_str());
+        let config = self.lab_config(&names.collect::<Vec<&str>>())?;
+        let mut fleet = self.lab_fleet(program, &config)?;
+        let count = self.plan.networks.len();
+        let all = std::iter::once(&config.network).chain(&config.beside);
+        let specs: Vec<sonde_link::NetworkSpec> = all.take(count).cloned().collect();
+        let choices = specs.iter().zip(0..).map(|(spec, nth)| Choice {
+            name: spec.name.clone(),
+            selector: Selector::Interface(format!("eth{nth}")),
+        });
+        fleet
+            .join(&choices.collect::<Vec<_>>())
+            .map_err(Failure::cannot)?;
+        let shared = LiveNetwork::shared(fleet);
+        let live = specs.into_iter().zip(0..);
+        let live =
+            live.map(|(spec, nth)| LiveNetwork::of_lab((&shared, Some(nth)), spec, config.profile));
+        Ok(live.collect())
+    }
+
+    fn lab_fleet(&self, program: &Path, config: &Config) -> Result<Fleet, Failure> {
+        let mut fleet = Fleet::lab(program, config).map_err(Failure::cannot)?;
         let prepared = self.plan.testbed.prepared()?;
         for (host, command) in &prepared {
             let done = fleet.prepare(usize::from(*host) - 1, command);
@@ -342,7 +379,7 @@ impl Task {
         if !prepared.is_empty() {
             fleet.describe_again().map_err(Failure::cannot)?;
         }
-        Ok(LiveNetwork::of_lab(fleet, config.network, config.profile))
+        Ok(fleet)
     }
 
     pub fn begin(
@@ -531,7 +568,12 @@ impl LiveNetwork {
         }
     }
 
-    fn of_lab(fleet: Fleet, spec: sonde_link::NetworkSpec, profile: Profile) -> Self {
+    fn of_lab(
+        (shared, nth): (&Rc<RefCell<Fleet>>, Option<usize>),
+        spec: sonde_link::NetworkSpec,
+        profile: Profile,
+    ) -> Self {
+        let fleet = shared.borrow();
         let net = TestNetwork {
             hosts: names(&fleet),
             attachment: fleet.attachment(),
@@ -539,10 +581,11 @@ impl LiveNetwork {
         };
         // Completed with its bounds as soon as the sizes are known.
         let network = model::real(&net.name, "", net.mtu.unwrap_or(0), None);
+        drop(fleet);
         Self {
             net,
-            fleet: Self::shared(fleet),
-            nth: None,
+            fleet: Rc::clone(shared),
+            nth,
             network,
             one_way_ns: None,
         }
@@ -576,7 +619,7 @@ impl LiveNetwork {
         let mut points = BTreeSet::new();
         let measured = |block: &Block| block.cells.iter().any(|cell| cell.skipped.is_none());
         let here = |block: &&Block| block.net == index && measured(block) && block.is_bounded();
-        let bounded = || blocks.iter().filter(here);
+        let bounded = || blocks.iter().flat_map(Block::parts).filter(here);
         for block in bounded() {
             for cell in block.cells.iter().filter(|cell| cell.skipped.is_none()) {
                 let size = cell.factors.size_bytes;
@@ -640,44 +683,53 @@ fn is_untrue(rows: &[ResultRow]) -> bool {
 /// Leaves out what a host has not.
 fn leave_out(blocks: &mut [Block], live: &[LiveNetwork]) -> Result<(), Failure> {
     for block in blocks {
-        let up = &live[block.net];
-        if up.net.testbed == Testbed::Local && block.path() == AnyPath::Channel(Route::Xdp) {
-            block.skip(
-                "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts",
-            );
-        }
-        let fleet = up.fleet.borrow();
-        let hosts = fleet.hosts();
-        let lacks = |host: &HostRecord| {
-            let AnyPath::Channel(path) = block.path() else {
-                return None;
+        let mut why = None;
+        for part in block.parts() {
+            why = match why {
+                None => lacking(part, &live[part.net])?,
+                known => known,
             };
-            let why = host.facts.absent.get(&path)?;
-            Some(format!("{}: {why}", host.name))
-        };
-        if let Some(why) = hosts.iter().find_map(lacks) {
-            block.skip(&why);
         }
-        drop(fleet);
-        if let (AnyPath::Library(path), None) = (block.path(), block.skipped()) {
-            let mut fleet = up.fleet.borrow_mut();
-            let alive: Vec<usize> = (0..fleet.hosts().len())
-                .filter(|host| fleet.alive(*host))
-                .collect();
-            if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
-                block.skip(&why);
-            }
-            let ranks = block.ranks();
-            let no_room = ranks.and_then(|ranks| {
-                let (available, here) = kernel::room(&fleet, ranks.count, ranks.spread)?;
-                ranks.too_large(available, here)
-            });
-            if let Some(why) = no_room {
-                block.skip(&why);
-            }
+        if let Some(why) = why {
+            block.skip(&why);
         }
     }
     Ok(())
+}
+
+/// What the hosts have not of what a block takes.
+fn lacking(block: &Block, up: &LiveNetwork) -> Result<Option<String>, Failure> {
+    if up.net.testbed == Testbed::Local && block.path() == AnyPath::Channel(Route::Xdp) {
+        let why = "an interface has one XDP program, and on a loopback both ends would want theirs: measure between two hosts";
+        return Ok(Some(why.into()));
+    }
+    let fleet = up.fleet.borrow();
+    let hosts = fleet.hosts();
+    let lacks = |host: &HostRecord| {
+        let AnyPath::Channel(path) = block.path() else {
+            return None;
+        };
+        let why = host.facts.absent.get(&path)?;
+        Some(format!("{}: {why}", host.name))
+    };
+    if let Some(why) = hosts.iter().find_map(lacks) {
+        return Ok(Some(why));
+    }
+    drop(fleet);
+    let (AnyPath::Library(path), None) = (block.path(), block.skipped()) else {
+        return Ok(None);
+    };
+    let mut fleet = up.fleet.borrow_mut();
+    let alive: Vec<usize> = (0..fleet.hosts().len())
+        .filter(|host| fleet.alive(*host))
+        .collect();
+    if let Some(why) = fleet.lacks(path, &alive).map_err(Failure::cannot)? {
+        return Ok(Some(why));
+    }
+    Ok(block.ranks().and_then(|ranks| {
+        let (available, here) = kernel::room(&fleet, ranks.count, ranks.spread)?;
+        ranks.too_large(available, here)
+    }))
 }
 
 /// Where pollers outnumber the CPUs.

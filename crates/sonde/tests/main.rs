@@ -50,6 +50,7 @@ mod paired {
     mod lab_run;
     mod lab_shell;
     mod lab_slurm;
+    mod lab_suits;
     pub mod lab_traffic;
     pub mod lab_verdict;
     mod lab_walks;
@@ -63,6 +64,7 @@ mod alone {
     mod lab_ages;
     mod lab_assess_times;
     mod lab_check_times;
+    mod lab_contend;
     mod lab_emulation_times;
     mod lab_ftp_times;
     mod lab_history;

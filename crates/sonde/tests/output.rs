@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 49] = [
+const PRINTING: [&str; 55] = [
     "--help",
     "--version",
     "assess help",
@@ -40,7 +40,13 @@ const PRINTING: [&str; 49] = [
     "probe pattern all-pairs --dry-run",
     "probe sweep --dry-run",
     "npb cg --dry-run",
+    "contend nfs:write stream --dry-run",
+    "contend latency stream --print-plan",
     "tune --dry-run",
+    "suits --list",
+    "suits --list --json",
+    "suits --list --csv",
+    "suits web --out STORE",
     "place --pattern ring --ranks 4 --network ethernet-1g",
     "place --pattern ring --ranks 4 --network ethernet-1g --json",
     "place --pattern ring --ranks 4 --network ethernet-1g --csv",
@@ -224,6 +230,8 @@ fn tables_fit_the_terminal() {
         "assess --dry-run",
         "probe pattern all-pairs --dry-run",
         "load --rho 0.5 --dry-run",
+        "contend nfs:write npb:lu stream load:0.6 --dry-run",
+        "suits --list",
         "place --pattern ring --ranks 4 --network ethernet-1g",
         "report list --out STORE",
         "report show --out STORE",

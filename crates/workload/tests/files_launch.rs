@@ -53,6 +53,7 @@ pub fn launch(spec: &Spec) -> (Measured, Served) {
         token,
         flush_neighbour: None,
         source: Some(LOOPBACK),
+        begin_ns: None,
     };
     let measured = (SERVICE.measure)(&measure).unwrap();
     drop(stop);

@@ -9,7 +9,7 @@
 //! Checked: `first_words_are_the_cause`; `lab_library` and `lab_hosts` of the command.
 
 mod mpi;
-mod native;
+pub(crate) mod native;
 pub(crate) mod output;
 mod pvm;
 mod tool;
@@ -125,6 +125,11 @@ impl Fleet {
             Library::Pvm => self.by_pvm(ask, job, keys),
             Library::Native | Library::Ucx | Library::Ofi => self.by_agents(ask, job, keys),
         }?;
+        self.outcome_of(ask, job, &ran)
+    }
+
+    /// What rank 0 reported.
+    pub(crate) fn outcome_of(&self, ask: &RanksAsk, job: &Job, ran: &Ran) -> Result<Outcome> {
         let report = Report::find(&ran.output)
             .map_err(|error| failed(ask, &error, error.remedy()))?
             .ok_or_else(|| {
@@ -137,7 +142,7 @@ impl Fleet {
         let mut outcome = report
             .outcome(job, ran.began_ns, names)
             .map_err(|error| failed(ask, &error, error.remedy()))?;
-        if !went_well(&ran) {
+        if !went_well(ran) {
             let told = format!("{}{}", ran.told(), words(&ran.errors));
             outcome.evidence.ranks.end = Some(told.into());
         }
@@ -211,7 +216,11 @@ impl Fleet {
     }
 
     /// Where each rank runs: the first two where the pair does.
-    fn seats(&self, ask: &RanksAsk, keys: [(usize, Placement); 2]) -> Vec<(usize, Placement)> {
+    pub(crate) fn seats(
+        &self,
+        ask: &RanksAsk,
+        keys: [(usize, Placement); 2],
+    ) -> Vec<(usize, Placement)> {
         let count = self.hosts().len();
         let mut order = vec![ask.between.src, ask.between.dst];
         let others = (1..count).map(|step| (ask.between.dst + step) % count);
@@ -255,7 +264,7 @@ impl Fleet {
 }
 
 /// The whole time that ranks may take.
-fn limit(job: &Job) -> Duration {
+pub(crate) fn limit(job: &Job) -> Duration {
     START_LIMIT + job.duration_max()
 }
 

@@ -29,6 +29,14 @@ const TAKEN: &str = "Address already in use";
 
 type Seat = (usize, Placement);
 
+/// Ranks that were started.
+#[derive(Debug)]
+pub(crate) struct BegunRanks {
+    seats: Vec<Seat>,
+    /// Each agent's ranks, that of rank 0 first.
+    started: Vec<(Seat, Vec<usize>)>,
+}
+
 impl Fleet {
     pub(super) fn by_agents(&mut self, ask: &RanksAsk, job: &Job, keys: [Seat; 2]) -> Result<Ran> {
         let mut tries = 0;
@@ -42,6 +50,17 @@ impl Fleet {
     }
 
     fn started_once(&mut self, ask: &RanksAsk, job: &Job, keys: [Seat; 2]) -> Result<Ran> {
+        let begun = self.begin_ranks(ask, job, keys)?;
+        self.end_ranks(ask, job, &begun)
+    }
+
+    /// Starts ranks, and waits for nothing.
+    pub(crate) fn begin_ranks(
+        &mut self,
+        ask: &RanksAsk,
+        job: &Job,
+        keys: [Seat; 2],
+    ) -> Result<BegunRanks> {
         let seats = self.seats(ask, keys);
         let attempt = attempt(ask);
         // Each agent starts one rank, which starts the others of its host.
@@ -65,12 +84,23 @@ impl Fleet {
             }
             under_way.push(*seat);
         }
+        Ok(BegunRanks { seats, started })
+    }
+
+    /// Waits for the ends of ranks that were started; rank 0's.
+    pub(crate) fn end_ranks(
+        &mut self,
+        ask: &RanksAsk,
+        job: &Job,
+        BegunRanks { seats, started }: &BegunRanks,
+    ) -> Result<Ran> {
+        let attempt = attempt(ask);
         let mut ends: BTreeMap<usize, Result<Ran>> = BTreeMap::new();
         let first = self.end_program(started[0].0, limit(job) + GRACE, &attempt);
         let until = Instant::now() + FOLLOW;
         let went = first.as_ref().is_ok_and(went_well);
         ends.insert(0, first);
-        for (seat, ranks) in &started[1..] {
+        for (seat, ranks) in started.iter().skip(1) {
             let timeout = if went { left(until).max(GRACE) } else { GRACE };
             let mut end = self.end_program(*seat, timeout, &attempt);
             if end.is_err() && self.agents.0.contains_key(seat) {
@@ -78,7 +108,7 @@ impl Fleet {
             }
             ends.insert(ranks[0], end);
         }
-        self.cause(ask, &seats, ends)
+        self.cause(ask, seats, ends)
     }
 
     /// What all ranks are told, but for their numbers.

@@ -38,7 +38,7 @@ pub(crate) struct Tools {
 
 impl Fleet {
     /// Where `sonde-rank` is on a host that can be reached by this path from there; or why not.
-    pub(super) fn tool(&mut self, key: (usize, Placement), path: Path) -> Result<String, String> {
+    pub(crate) fn tool(&mut self, key: (usize, Placement), path: Path) -> Result<String, String> {
         let rank = self.rank_program(key)?;
         if let Some(known) = self.tools.paths.get(&(key.0, path)) {
             return known.clone().map(|()| rank);

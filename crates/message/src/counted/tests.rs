@@ -21,6 +21,33 @@ fn total(lengths: &[u64]) -> Total {
 }
 
 #[test]
+fn what_is_done_within_a_span_is_counted_apart() {
+    let world = Comm::WORLD;
+    Memory::run(2, |messenger| {
+        let mut counted = Counted::new(messenger);
+        let other = 1 - counted.rank(world);
+        let span = Duration::from_millis(40);
+        counted.count_within(span.as_nanos() as u64);
+        let mut turn = |counted: &mut Counted<_>, times: u32| {
+            for _ in 0..times {
+                counted.send(world, other, 1, &[0; 8]).unwrap();
+                counted
+                    .recv(world, Source::Rank(other), Tagged::With(1), &mut [0; 8])
+                    .unwrap();
+                // Looks move nothing, however many there are.
+                counted.iprobe(world, Source::Any, Tagged::With(9)).unwrap();
+            }
+        };
+        turn(&mut counted, 3);
+        assert_eq!(counted.part_within(), None, "the span goes on");
+        std::thread::sleep(span);
+        turn(&mut counted, 9);
+        // Six of 24 calls; the first one that ends later is not within it.
+        assert_eq!(counted.part_within(), Some(0.25));
+    });
+}
+
+#[test]
 fn a_program_is_counted_as_it_was() {
     let world = Comm::WORLD;
     Memory::run(3, |messenger| {

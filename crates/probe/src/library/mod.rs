@@ -108,6 +108,29 @@ pub struct Job {
     pub timeout_ns: u64,
     /// Check every byte, not only each message's header.
     pub verify: bool,
+    /// Of a kernel: in place of a number of runs the span in which runs are begun and by which they are rated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub during: Option<During>,
+}
+
+/// A span in which a kernel is run again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct During {
+    /// When it begins, by the clock of rank 0's host (CLOCK_MONOTONIC); null until it is agreed.
+    pub begin_ns: Option<u64>,
+    /// How long it lasts, 1 ms to an hour.
+    pub window_ns: u64,
+}
+
+impl During {
+    /// When it ends, by the same clock, once its begin is agreed.
+    pub const fn end_ns(self) -> Option<u64> {
+        match self.begin_ns {
+            Some(begin_ns) => Some(begin_ns.saturating_add(self.window_ns)),
+            None => None,
+        }
+    }
 }
 
 /// What is measured.
@@ -271,6 +294,7 @@ impl Job {
             wait,
             sizes_bytes: size_bytes.into_iter().collect(),
             verify: false,
+            during: None,
         }
     }
 
@@ -318,6 +342,16 @@ impl Job {
                 return Err(Error::Unmeasurable {
                     what: format!("the messages of {} have sizes of their own", self.name()),
                     remedy: "leave sizes out",
+                });
+            }
+        }
+        match (&self.during, &self.task) {
+            (None, _) => {}
+            (Some(during), Task::Npb { .. }) => spec::check_budget(during.window_ns)?,
+            (Some(_), _) => {
+                return Err(Error::Unmeasurable {
+                    what: format!("{} is not rated by runs in a span", self.name()),
+                    remedy: "leave `during` out",
                 });
             }
         }

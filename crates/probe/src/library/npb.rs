@@ -12,13 +12,13 @@ use sonde_measure::npb::{Aging, Kernel, Rank, Run};
 
 use serde::{Deserialize, Serialize};
 use sonde_measure::LengthsRow;
-use sonde_measure::{Fixed, Measurement, Quantity, RelativeError, Verification};
+use sonde_measure::{Fixed, Measurement, Phase, Quantity, RelativeError, Verification};
 use sonde_message::Messenger;
 use sonde_message::counted::Lengths;
 use sonde_units::Ratio;
 
 use super::runs::{in_parts, row, size};
-use super::{Job, Marks, Report, Task};
+use super::{During, Job, Marks, Report, Task};
 use crate::talk::Measured;
 use crate::{Error, Result};
 
@@ -51,6 +51,8 @@ pub struct Ended {
     pub age: Option<Aging>,
     /// What each rank did when, packed, where it was asked for.
     pub trace: Option<String>,
+    /// The part of it that was done when the span of its job was over, 0 to 1; none where it ended before, or there is no span.
+    pub part: Option<f64>,
 }
 
 impl Job {
@@ -77,20 +79,36 @@ impl Job {
         };
         let mut all = Kernel::new(kernel, size);
         self.in_runs(messenger, marks, *runs, once, |ended, measured| {
+            let mut done = 0.0;
             for ended in ended {
+                done += ended.part.unwrap_or(1.0);
                 all.runs.push(ended.run);
                 (all.ranks, all.age) = (ended.ranks, ended.age);
                 if let Some(trace) = ended.trace {
                     measured.evidence.application.trace = Some(trace.into());
                 }
             }
-            tell(all, measured);
+            let rated = self.during.map(|during| rated(during, done));
+            tell(all, rated, measured);
         })
     }
 }
 
-/// Puts rows and evidence into what was measured.
-fn tell(kernel: Kernel, measured: &mut Measured) {
+/// The time of a run, with all that is around its timed part, by how many a span had.
+fn rated(during: During, done: f64) -> Measurement {
+    let time_ns = (done > 0.0).then(|| (during.window_ns as f64 / done) as u64);
+    let none = "no message of the kernel was sent before the span was over: a longer span has some";
+    Measurement {
+        quantity: Quantity::KernelNs,
+        phase: Phase::Warm,
+        step: None,
+        series: time_ns.into_iter().collect(),
+        reason: time_ns.is_none().then(|| none.into()),
+    }
+}
+
+/// Puts rows and evidence into what was measured; a time of `rated` stands in place of those of the runs.
+fn tell(kernel: Kernel, rated: Option<Measurement>, measured: &mut Measured) {
     let told = &mut measured.evidence.application;
     if let Some(age) = &kernel.age {
         told.age = Fixed::of(age.factor);
@@ -106,7 +124,12 @@ fn tell(kernel: Kernel, measured: &mut Measured) {
     );
     let worst = kernel.runs.iter().filter_map(Run::worst_error);
     told.error = worst.reduce(f64::max).map(RelativeError);
-    measured.sizes.push(size(rows(&kernel), kernel.runs.len()));
+    let mut rows = rows(&kernel);
+    if let Some(rated) = rated {
+        rows.retain(|row| row.quantity != Quantity::KernelNs);
+        rows.insert(0, rated);
+    }
+    measured.sizes.push(size(rows, kernel.runs.len()));
     measured.evidence.application.kernel = Some(kernel);
 }
 
@@ -178,6 +201,7 @@ mod tests {
             ranks: vec![rank([0, 800]), rank([400, 0])],
             age: None,
             trace: None,
+            part: None,
         }
     }
 
@@ -239,6 +263,75 @@ mod tests {
         let matrix = kernel.matrix().unwrap();
         assert_eq!((matrix.bytes(0, 1), matrix.messages(1, 0)), (800, 4));
         assert_eq!(matrix.time_ns, Some(5_000));
+    }
+
+    #[test]
+    fn a_span_is_rated_by_the_runs_that_it_had() {
+        let begin_ns = sonde_sys::clock::monotonic_ns() + 20_000_000;
+        let window_ns = 30_000_000;
+        let mut job = Job::new(
+            Task::Npb {
+                kernel: "cg".into(),
+                size: "S".into(),
+                runs: 1,
+                age: None,
+                trace: None,
+                limit_ns: super::super::PROGRAM_NS,
+            },
+            Wait::Block,
+        );
+        job.during = Some(During {
+            begin_ns: Some(begin_ns),
+            window_ns,
+        });
+        assert_eq!(Job::parse(&job.text()).unwrap(), job);
+        let mut reports = Memory::run(2, |messenger| {
+            let is_first = messenger.rank(Comm::WORLD) == 0;
+            let mut count = 0_u32;
+            let once = |_: &mut dyn Messenger, _: bool| {
+                assert!(
+                    sonde_sys::clock::monotonic_ns() >= begin_ns,
+                    "all wait for it"
+                );
+                count += 1;
+                std::thread::sleep(std::time::Duration::from_millis(8));
+                let mut ended = ended(5_000, 2.0);
+                let over = sonde_sys::clock::monotonic_ns() >= begin_ns + window_ns;
+                ended.part = over.then_some(0.5);
+                Ok(is_first.then_some(ended))
+            };
+            let report = job.run_kernel(messenger, Marks::default(), once).unwrap();
+            (report, count)
+        });
+        let (report, count) = reports.swap_remove(0);
+        assert!((2..=5).contains(&count), "{count} runs of 8 ms in 30 ms");
+        let outcome = report.unwrap().outcome(&job, 0, ["a", "b"]).unwrap();
+        let of = |quantity| {
+            let rows = &outcome.sizes[0].measurements;
+            rows.iter()
+                .find(|row| row.quantity == quantity)
+                .unwrap()
+                .series
+                .clone()
+        };
+        let done = f64::from(count) - 0.5;
+        let wanted = (window_ns as f64 / done) as u64;
+        assert_eq!(of(Quantity::KernelNs).median(), Some(wanted));
+        assert_eq!(of(Quantity::MopPerS).count(), u64::from(count));
+        // Without a begin there is no span, and without a kernel none either.
+        job.during = Some(During {
+            begin_ns: None,
+            window_ns,
+        });
+        let error = Memory::run(1, |messenger| {
+            job.run_kernel(messenger, Marks::default(), |_, _| Ok(None))
+                .unwrap_err()
+                .to_string()
+        });
+        assert!(error[0].contains("no begin"), "{error:?}");
+        let mut other = Job::new(Task::Startup {}, Wait::Block);
+        other.during = job.during;
+        assert!(other.check().is_err());
     }
 
     #[test]

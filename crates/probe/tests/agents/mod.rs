@@ -141,6 +141,7 @@ pub fn measure(
         token: token.into(),
         flush_neighbour: None,
         source: None,
+        begin_ns: None,
     };
     client.send(&Request::Measure(request)).unwrap();
     client.answer("the measurement", SOON)

@@ -6,6 +6,7 @@
 //! Checked: `values_are_completed` of `tests/typed.rs`; `every_argument_is_there`.
 
 use super::OUT;
+use crate::suits::applications::{Application, printed};
 use clap::Command;
 use clap_complete::env::{CompleteEnv, Shells};
 use clap_complete::{ArgValueCompleter, CompletionCandidate, Shell};
@@ -23,8 +24,17 @@ const RUNS: usize = 50;
 type Values = fn() -> Vec<CompletionCandidate>;
 
 /// The ids of arguments, and what each takes.
-const VALUES: [(&[&str], Values); 8] = [
-    (&["network_lists", "networks", "network", "names"], networks),
+const VALUES: [(&[&str], Values); 10] = [
+    (
+        &[
+            "network_lists",
+            "networks",
+            "network",
+            "second_network",
+            "names",
+        ],
+        networks,
+    ),
     (&["run", "baseline", "resume", "measured"], runs),
     (&["name"], names),
     (&["kernels"], kernels),
@@ -34,6 +44,19 @@ const VALUES: [(&[&str], Values); 8] = [
     }),
     (&["waits"], || all(&["block", "poll"])),
     (&["profile"], || all(&["modern", "era"])),
+    (&["workloads"], || {
+        all(&[
+            "stream",
+            "message",
+            "latency",
+            "rate:",
+            "nfs:read",
+            "nfs:write",
+            "npb:lu",
+            "load:0.6",
+        ])
+    }),
+    (&["application"], applications),
 ];
 
 fn all(words: &[&'static str]) -> Vec<CompletionCandidate> {
@@ -51,6 +74,13 @@ fn networks() -> Vec<CompletionCandidate> {
 fn kernels() -> Vec<CompletionCandidate> {
     let names = Kernel::ALL.iter().map(|kernel| kernel.name());
     names.chain(["all"]).map(CompletionCandidate::new).collect()
+}
+
+fn applications() -> Vec<CompletionCandidate> {
+    let all = printed().map(|(_, all)| all).unwrap_or_default();
+    let candidate =
+        |one: Application| CompletionCandidate::new(one.name).help(Some(one.what.into()));
+    all.into_iter().map(candidate).collect()
 }
 
 /// The folder of the store that the words so far name.

@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 57] = [
+const OPTIONS: [(&str, &str, Shown); 60] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
@@ -44,9 +44,12 @@ const OPTIONS: [(&str, &str, Shown); 57] = [
     ("apply", WHAT, Always),
     ("flow", WHAT, Always),
     ("rho", WHAT, Always),
+    ("application", WHAT, Always),
     ("of", WHAT, LongOnly),
     ("testbed", WHERE, Always),
     ("network", WHERE, Always),
+    ("second-network", WHERE, Always),
+    ("no-wire", WHERE, LongOnly),
     ("hosts", WHERE, LongOnly),
     ("listen", WHERE, LongOnly),
     ("load", WHERE, LongOnly),

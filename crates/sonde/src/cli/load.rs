@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::load::Task;
 use crate::measure;
 use crate::plan::{Kind, NetworkPlan, Plan, Repeat, TestbedPlan};
+use crate::suits::applications::{self, Application};
 use crate::testbed::HostOptions;
 use clap::Args;
 use sonde_fleet::Load;
@@ -21,6 +22,7 @@ pub const EXAMPLES: &str = "Examples:
   sonde load --testbed hosts:a,b,c --flow 'a>b' --flow 'b>c' --rho 0.6 --for 30s
   sonde load --testbed hosts:a,b --network ib=ib0 --of 100Gbit --rho 0.3 --law on-off:20 --for 1min
   sonde load --testbed lab --network ethernet-100 --rho 0.9 --law constant --size 1472
+  sonde load --testbed lab --network ethernet-10 --application web --for 30s
   sonde load --testbed local --of 1Gbit --rho 0.5 --for 5s
 
 A load is a share of a link, whose rate the interface reports (--of where it reports none, as in most virtual machines).
@@ -37,8 +39,11 @@ pub struct LoadOptions {
     #[arg(long = "flow", value_name = "A>B", value_delimiter = ',', value_parser = sonde_fleet::flow)]
     flows: Vec<(String, String)>,
     /// Offered load of each flow, as a share of its link: above 0 and at most 1.
-    #[arg(long, value_name = "SHARE", value_parser = typed::rho)]
-    rho: Ratio,
+    #[arg(long, value_name = "SHARE", value_parser = typed::rho, required_unless_present = "application")]
+    rho: Option<Ratio>,
+    /// In place of a share what an application takes, by its rate, its datagrams and its law: a name of `sonde suits --list`.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["rho", "law", "size"])]
+    application: Option<String>,
     /// The link's rate, where the interface reports none, or another is meant.
     #[arg(long, value_name = "RATE", value_parser = BitRate::of_option)]
     of: Option<BitRate>,
@@ -77,7 +82,12 @@ impl LoadOptions {
     /// Makes the load; the exit code.
     pub fn run(self) -> Result<i32, Failure> {
         const HEADERS: u64 = 28;
-        if self.rho.is_zero() || self.rho > Ratio::ONE {
+        let application = match &self.application {
+            None => None,
+            Some(name) => applications::found(name)?.1.into_iter().next(),
+        };
+        let rho = self.rho.unwrap_or(Ratio::ONE);
+        if rho.is_zero() || rho > Ratio::ONE {
             return Err(Failure::usage(
                 "`--rho` is a share of the link above 0 and at most 1, as in 0.6",
             ));
@@ -104,14 +114,17 @@ impl LoadOptions {
                 most.as_secs_f64()
             )));
         }
-        let size = self.size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS));
+        let datagram = application.as_ref().map(|one| one.datagram.0);
+        let size = datagram.or(self.size);
+        let law = application.as_ref().map(Application::law).transpose()?;
         Task {
+            user_bps: application.as_ref().map(Application::needs_bps),
             load: Load {
-                law: self.law,
-                size,
+                law: law.unwrap_or(self.law),
+                size: size.map_or(Bytes::ZERO, |size| Bytes(size + HEADERS)),
                 of: self.of,
                 flows: self.flows.clone(),
-                ..Load::poisson(self.rho)
+                ..Load::poisson(rho)
             },
             lasts,
             measurement: self.measurement()?,

@@ -4,6 +4,7 @@ mod accept;
 mod agent;
 mod check;
 mod complete;
+mod contend;
 mod files;
 mod help;
 mod instead;
@@ -19,9 +20,10 @@ mod place;
 mod probe;
 mod refused;
 mod require;
+mod suits;
 mod sweep;
 mod tune;
-mod typed;
+pub mod typed;
 
 use crate::any_path::AnyPath;
 use crate::doctor;
@@ -108,6 +110,9 @@ enum Task {
     /// Run the kernels of the NAS parallel benchmarks over any message-passing path, with their usual result block.
     #[command(after_help = npb::EXAMPLES)]
     Npb(Box<npb::NpbOptions>),
+    /// Measure several workloads at once, and find who slows whom: messages, kernels, files, streams, background load.
+    #[command(after_help = contend::EXAMPLES)]
+    Contend(Box<contend::ContendOptions>),
     /// Find what limits TCP throughput between two hosts, and fix it: with the arithmetic; applied and verified on request.
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<TuneOptions>),
@@ -120,6 +125,9 @@ enum Task {
     /// Make background traffic between hosts: offered and delivered load.
     #[command(after_help = load::EXAMPLES)]
     Load(load::LoadOptions),
+    /// Say which of the measured networks carries an application, and how many of it at once.
+    #[command(after_help = suits::EXAMPLES)]
+    Suits(suits::SuitsOptions),
     /// List, show, compare and export stored runs.
     #[command(subcommand)]
     Report(ReportTask),
@@ -263,6 +271,8 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Probe(task) => task.run(),
         Task::Load(options) => options.run(),
         Task::Npb(options) => options.run(),
+        Task::Suits(options) => options.run(),
+        Task::Contend(options) => options.run(),
         Task::Tune(options) => options.run(),
         Task::Place(options) => options.run(),
         Task::Report(task) => report::run(task),

@@ -190,9 +190,7 @@ impl Common {
             plan.loads = self
                 .loads
                 .iter()
-                .map(|level| LoadPlan {
-                    level: self.level(level),
-                })
+                .map(|level| LoadPlan::level(&self.level(level)))
                 .collect();
         }
         if !self.waits.is_empty() {

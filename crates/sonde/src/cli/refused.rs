@@ -21,11 +21,13 @@ pub enum Command {
     Check,
     /// `sonde npb`.
     Npb,
+    /// `sonde contend`.
+    Contend,
     /// Every one of them.
     Any,
 }
 
-use Command::{Any, Check, LabCheck, Npb, Pattern, Tune};
+use Command::{Any, Check, Contend, LabCheck, Npb, Pattern, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Command {
             LabCheck => "sonde lab check",
             Check => "sonde probe check",
             Npb => "sonde npb",
+            Contend => "sonde contend",
             Any => "this testbed",
         }
     }
@@ -60,7 +63,7 @@ const HOSTS: (&str, Given) = ("`--hosts`", |common| {
 });
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 17] = [
+const REFUSED: [(Command, (&str, Given), &str); 19] = [
     (
         Any,
         HOSTS,
@@ -134,6 +137,16 @@ const REFUSED: [(Command, (&str, Given), &str); 17] = [
         REQUIRE,
         "its verdict is the benchmark's: give it to `sonde assess PLAN`, with the plan that `--print-plan` prints",
     ),
+    (
+        Contend,
+        LOAD,
+        "a load is one of its workloads: name it as load:0.6",
+    ),
+    (
+        Contend,
+        REQUIRE,
+        "it compares: require a rate of what it measures alone",
+    ),
 ];
 
 impl Common {
@@ -191,7 +204,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Tune, LabCheck, Check, Npb, Any] {
+        for command in [Pattern, Tune, LabCheck, Check, Npb, Contend, Any] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)

@@ -42,6 +42,7 @@ pub(super) fn launch_ns(net: &TestNetwork, block: &Block) -> Result<u64, Failure
         Work::Channel(spec) => return estimate_ns(net, spec),
         Work::Rounds(rounds) => return Ok(rounds.estimate_ns()),
         Work::Ranks(ranks) => ranks,
+        Work::Together(_) => unreachable!("it is estimated by its parts"),
     };
     let trip_ns = round_trip_ns(net, Path::Unix, 1)?;
     let line = net.spec.as_ref().and_then(|spec| spec.line.usable());

@@ -174,7 +174,11 @@ impl<'a> PlannedBlock<'a> {
     /// One, or of a pattern the rounds that a launch makes one after the other.
     fn all(net: &'a TestNetwork, block: &'a Block) -> Vec<Self> {
         match block.rounds() {
-            None => vec![Self::of(net, block)],
+            None => block
+                .parts()
+                .iter()
+                .map(|part| Self::of(net, part))
+                .collect(),
             Some(rounds) => {
                 let round = |asked| Self::of_round(&net.name, block.launches, asked);
                 rounds.all.iter().map(round).collect()
@@ -197,7 +201,10 @@ impl<'a> PlannedBlock<'a> {
             path: block.path().name(),
             method: block.method().name(),
             wait: block.wait().name(),
-            load: block.load.as_ref().map(ToString::to_string),
+            load: block
+                .cells
+                .first()
+                .and_then(|cell| cell.factors.load.clone()),
             knobs: knobs.collect(),
             sizes_bytes: sizes.filter(|size| *size > 0).collect(),
             launches: block.launches,
@@ -302,7 +309,7 @@ impl Task {
             return Ok(nets);
         }
         for network in &self.plan.networks {
-            let config = self.lab_config(&network.name)?;
+            let config = self.lab_config(&[&network.name])?;
             nets.push(TestNetwork {
                 hosts: testbed.host_names()?,
                 ..TestNetwork::of_lab(config.network, config.profile)

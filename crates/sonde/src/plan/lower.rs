@@ -8,6 +8,7 @@ use super::{Mode, ProbeKind, ProbePlan, Repeat};
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::flows::Rounds;
+use crate::layout::Block;
 use crate::library::{self, Ranks};
 use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::{
@@ -35,6 +36,8 @@ pub enum Work {
     Ranks(Box<Ranks>),
     /// Rounds of flows among all hosts.
     Rounds(Box<Rounds>),
+    /// Several blocks at once, each with its own cells.
+    Together(Vec<Block>),
 }
 
 impl ProbePlan {

@@ -37,6 +37,9 @@ use sonde_units::{Span, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// How long probes measure at once where nothing is said.
+pub const DURING: Span = Span::secs(3);
+
 /// The network of a lab for which none was chosen.
 pub const DEFAULT_NETWORK: &str = "ethernet-1g";
 
@@ -177,16 +180,46 @@ impl NetworkPlan {
     }
 }
 
-/// A level of background traffic.
+/// What is on the network beside what is measured: background traffic, or other probes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoadPlan {
     /// `0` is none; else `RHO[:law=LAW][:size=BYTES]`: the share of each link that it takes, how its frames are spread in
     /// time (poisson), their layer-3 bytes (one cell on ATM, else a full frame).
+    #[serde(default = "no_level")]
     pub level: String,
+    /// Names of probes that are measured at once: each has what the others do on its network. Without any, each probe is measured by
+    /// itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub together: Vec<String>,
+    /// How long probes measure at once.
+    #[serde(default = "during", skip_serializing_if = "is_usual_during")]
+    pub during: Span,
+}
+
+fn no_level() -> String {
+    "0".into()
+}
+
+const fn during() -> Span {
+    DURING
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_usual_during(during: &Span) -> bool {
+    *during == DURING
 }
 
 impl LoadPlan {
+    /// Background traffic of this level.
+    pub fn level(level: &str) -> Self {
+        Self {
+            level: level.into(),
+            together: Vec::new(),
+            during: DURING,
+        }
+    }
+
     /// What it names; none of level 0.
     ///
     /// # Errors
@@ -287,6 +320,9 @@ impl Mode {
 pub struct ProbePlan {
     /// The kind.
     pub kind: ProbeKind,
+    /// What `together` of a [[load]] calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Throughput: of what.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
@@ -383,6 +419,7 @@ impl ProbePlan {
     pub fn new(kind: ProbeKind, path: &[AnyPath], size: &[&str]) -> Self {
         Self {
             kind,
+            name: None,
             mode: None,
             path: path.to_vec(),
             method: Vec::new(),
@@ -599,7 +636,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The levels of background traffic, none being idle.
+    /// The levels of background traffic under which probes are measured by themselves, none being idle.
     ///
     /// # Errors
     /// A level that is none.
@@ -607,7 +644,13 @@ impl Plan {
         if self.loads.is_empty() {
             return Ok(vec![None]);
         }
-        self.loads.iter().map(LoadPlan::load).collect()
+        let alone = self.loads.iter().filter(|load| load.together.is_empty());
+        alone.map(LoadPlan::load).collect()
+    }
+
+    /// What is measured at once.
+    pub fn sets(&self) -> impl Iterator<Item = &LoadPlan> {
+        self.loads.iter().filter(|load| !load.together.is_empty())
     }
 
     /// As it is stored.
@@ -622,13 +665,21 @@ impl Plan {
                  leave one of them out",
             ));
         }
-        for load in self.loads()?.into_iter().flatten() {
+        self.sets().try_for_each(|set| self.check_set(set))?;
+        let loads = self.loads.iter().map(LoadPlan::load);
+        for load in loads.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
             let of_hosts = load.of.is_some() || !load.flows.is_empty();
             match self.testbed.kind {
                 Kind::Local => {
                     return Err(Failure::usage(
                         "background traffic is made inside the lab's networks or between real hosts: use `--testbed lab` or \
                          `--testbed hosts:a,b`, or leave `--load` out ([[load]] of a plan)",
+                    ));
+                }
+                Kind::Lab if self.testbed.joined && self.networks.len() > 1 => {
+                    return Err(Failure::usage(
+                        "the switch makes background traffic on the first of several networks of the same hosts alone: leave the level \
+                         or the second network out",
                     ));
                 }
                 Kind::Lab if of_hosts => {
@@ -712,6 +763,7 @@ impl Plan {
     }
 }
 
+mod beside;
 mod fill;
 mod flows;
 mod lost;

@@ -53,6 +53,9 @@ pub struct TestbedPlan {
     /// Lab: networks that join the same hosts beside the one that is measured: the first is eth1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
+    /// Lab: all networks join the same hosts, as those of real hosts do; without it each has hosts of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub joined: bool,
     /// Lab: a file that says what breaks and changes, and when, as `sonde lab run --script` takes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub script: Option<PathBuf>,
@@ -94,6 +97,7 @@ impl Default for TestbedPlan {
             floors: false,
             between: None,
             beside: Vec::new(),
+            joined: false,
             script: None,
             prepare: Vec::new(),
         }

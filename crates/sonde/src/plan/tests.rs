@@ -35,9 +35,7 @@ fn networks_of_real_hosts_are_interfaces() {
     plan.networks = ["eth=eth0", "ib=a/ib0,b/ib1", "san=10.9.1.0/24"]
         .map(|text| NetworkPlan::of(Kind::Hosts, text))
         .to_vec();
-    plan.loads = vec![LoadPlan {
-        level: "0.6:of=1Gbit:flow=a>b".into(),
-    }];
+    plan.loads = vec![LoadPlan::level("0.6:of=1Gbit:flow=a>b")];
     plan.check().unwrap();
     assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
     assert_eq!(plan.networks[1].interface.as_deref(), Some("a/ib0,b/ib1"));
@@ -106,9 +104,7 @@ fn an_assessment_of_three_hosts_begins_with_all_pairs() {
     assert_ne!(of(lab(4), &[AnyPath::UDP]).kind, ProbeKind::Pattern);
     assert_eq!(of(lab(4), &BOTH).kind, ProbeKind::Pattern);
     let mut loaded = Plan::assess(lab(4), Effort::Usual);
-    loaded.loads = vec![LoadPlan {
-        level: "0.6".into(),
-    }];
+    loaded.loads = vec![LoadPlan::level("0.6")];
     let loaded = loaded.assessing_all_pairs(true, &[]);
     assert_ne!(loaded.probes[0].kind, ProbeKind::Pattern);
     // Of networks that are named the first, where none is known to be slow enough for the emulation.

@@ -17,7 +17,7 @@ use sonde_measure::{
 };
 use sonde_probe::agent::{FileService, Opened};
 use sonde_probe::{
-    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch,
+    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch, await_begin,
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -522,6 +522,7 @@ fn one_size(
     client.restore()?;
     drain(&mut client.mount, &mut Series::new());
 
+    await_begin(request.begin_ns, 0)?;
     let watch = Watch::begin()?;
     let before = Sight::of(&mut client)?;
     let rounds = rounds(&mut client, files)?;

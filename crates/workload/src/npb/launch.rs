@@ -56,6 +56,8 @@ pub struct Launch {
     events: Option<usize>,
     /// What all ranks compute by, once it is known.
     known: Option<(Ratio, Aging)>,
+    /// When the span of its job is over, by rank 0's clock.
+    end_ns: Option<u64>,
 }
 
 /// What stands around the counting messenger.
@@ -75,7 +77,14 @@ impl Launch {
                 None => None,
             },
             known: None,
+            end_ns: None,
         }
+    }
+
+    /// The same with runs of a span that is over at this time of rank 0's clock.
+    #[must_use]
+    pub const fn until(self, end_ns: Option<u64>) -> Self {
+        Self { end_ns, ..self }
     }
 
     /// Runs it once; all ranks call it. What all had of it, at rank 0.
@@ -98,8 +107,13 @@ impl Launch {
             None => None,
         };
         let free = memory::begin_most();
+        let is_first = messenger.rank(Comm::WORLD) == 0;
         let mut counted = Counted::new(&mut *messenger);
+        if let Some(end_ns) = self.end_ns.filter(|_| is_first) {
+            counted.count_within(end_ns.saturating_sub(monotonic_ns()));
+        }
         let (outcome, recording) = around.run(&self.problem, &mut counted)?;
+        let part = counted.part_within();
         let taken = free.and_then(|free| Some(memory::most()?.saturating_sub(free)));
         let own = RankReport {
             rank: Rank {
@@ -122,6 +136,7 @@ impl Launch {
         }
         let mut ended = ended(&self.problem, &outcome, all);
         ended.age = self.known.map(|known| known.1);
+        ended.part = part;
         ended.trace = trace.map(|trace| trace.packed(TRACE_BYTES_MAX));
         Ok(Some(ended))
     }
@@ -326,6 +341,7 @@ fn ended(problem: &Problem, outcome: &Outcome, all: Vec<RankReport>) -> Ended {
         ranks: all.into_iter().map(|seen| seen.rank).collect(),
         age: None,
         trace: None,
+        part: None,
     }
 }
 
