@@ -3,7 +3,7 @@
 //! Model:   what is asserted of rates follows from the wire: half-duplex Ethernet carries one frame at a time, so that two flows of TCP
 //!          together bring no more than one of them alone, whatever they are; two networks share nothing but the hosts.
 
-use crate::lab::{Call, Stage, attachments};
+use crate::lab::{Call, Process, Stage, attachments, eventually, members};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 
@@ -137,6 +137,61 @@ fn two_networks_share_nothing() {
             "{sentences:?}"
         );
     });
+}
+
+#[test]
+fn a_workload_that_dies_ends_the_set_and_is_named() {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let words = [
+        "nfs:write",
+        "stream",
+        "--network",
+        "ethernet-100",
+        "--no-wire",
+    ];
+    let running = contend(
+        &stage,
+        &[&words[..], &["--for", "4s", "--launches", "1"]].concat(),
+    )
+    .start();
+    // One worker of whichever set is under way, that has begun its window.
+    let is_worker = |process: &Process| process.line.contains("--sonde-worker");
+    let worker = eventually(
+        || members(&running.mark).into_iter().find(is_worker),
+        Option::is_some,
+    );
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let pid = worker.unwrap().pid.to_string();
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &pid])
+        .status()
+        .unwrap();
+    let outcome = running.finish();
+    assert!(killed.success(), "{outcome}");
+    // Its repetition is missing; the other sets are measured, and the run is kept.
+    assert_eq!(outcome.code, 1, "{outcome}");
+    assert!(outcome.err.contains("was killed by signal 9"), "{outcome}");
+    let document = document_of(&outcome.out);
+    let rows = document["results"].as_array().unwrap();
+    let of = |status: &str| rows.iter().filter(|row| row["status"] == status).count();
+    assert!(of("measured") > 0, "{document:#}");
+    let slowdowns = document["slowdowns"].as_array().unwrap();
+    let lost = slowdowns
+        .iter()
+        .filter(|one| one["state"] == "not_measured");
+    assert!(lost.clone().count() > 0, "{document:#}");
+    let named = |why: &str| {
+        ["nfs:write", "stream", "files over tcp"]
+            .iter()
+            .any(|name| why.contains(name))
+    };
+    assert!(
+        lost.filter_map(|one| one["why"].as_str()).all(named),
+        "{document:#}"
+    );
 }
 
 #[test]

@@ -77,11 +77,12 @@ impl ContendOptions {
             ));
         }
         let networks = self.common.networks();
+        let own = probes.len();
         let second = self.second(&mut probes)?;
         if second.is_empty() {
             // What the CPUs alone do stands beside what a network does.
             let mut plan = self.common.plan(probes);
-            plan.loads = sets(&plan.probes, levels.first().copied(), self.lasts);
+            plan.loads = sets(&plan.probes, own, levels.first().copied(), self.lasts);
             let has_wire = plan.networks.iter().any(|network| network.name == WIRE);
             if kind == Kind::Lab && !has_wire && !self.no_wire {
                 plan.networks.push(NetworkPlan::lab(WIRE));
@@ -103,7 +104,7 @@ impl ContendOptions {
         plan.networks
             .extend(second.iter().map(|name| NetworkPlan::of(kind, name)));
         plan.testbed.joined = kind == Kind::Lab;
-        plan.loads = sets(&plan.probes, levels.first().copied(), self.lasts);
+        plan.loads = sets(&plan.probes, own, levels.first().copied(), self.lasts);
         Ok(once(plan))
     }
 
@@ -151,8 +152,9 @@ fn once(mut plan: Plan) -> Plan {
     plan
 }
 
-/// Each alone, each pair, and all: with the load in place of a second one, and beside all of them.
-fn sets(probes: &[ProbePlan], level: Option<&str>, during: Span) -> Vec<LoadPlan> {
+/// Each alone, each pair, and all: with the load in place of a second one, and beside all of them. The first `own` were asked for; the
+/// others are copies of some of them, on a second network.
+fn sets(probes: &[ProbePlan], own: usize, level: Option<&str>, during: Span) -> Vec<LoadPlan> {
     let of = |probes: &[&ProbePlan], level: Option<&str>| LoadPlan {
         together: probes
             .iter()
@@ -161,34 +163,28 @@ fn sets(probes: &[ProbePlan], level: Option<&str>, during: Span) -> Vec<LoadPlan
         during,
         ..LoadPlan::level(level.unwrap_or("0"))
     };
-    // The same files on two networks are not a pair.
-    let are_apart = |one: &ProbePlan, other: &ProbePlan| {
-        let word = |probe: &ProbePlan| {
-            let name = probe.name.clone().unwrap_or_default();
-            name.split('@').next().map(str::to_owned)
-        };
-        word(one) != word(other)
+    // A copy is in place of what it is of.
+    let is_of = |copy: &ProbePlan, one: &ProbePlan| {
+        let names = copy.name.as_deref().zip(one.name.as_deref());
+        names.is_some_and(|(copy, one)| {
+            copy.strip_prefix(one)
+                .is_some_and(|rest| rest.starts_with('@'))
+        })
     };
     let mut all: Vec<LoadPlan> = probes.iter().map(|probe| of(&[probe], None)).collect();
-    for (at, one) in probes.iter().enumerate() {
-        let others = probes.iter().skip(at + 1);
-        all.extend(
-            others
-                .filter(|other| are_apart(one, other))
-                .map(|other| of(&[one, other], None)),
-        );
-    }
-    if let Some(level) = level {
-        all.extend(probes.iter().map(|probe| of(&[probe], Some(level))));
-    }
-    let mut whole: Vec<&ProbePlan> = Vec::new();
-    for probe in probes {
-        if whole.iter().all(|one| are_apart(one, probe)) {
-            whole.push(probe);
+    for (at, one) in probes.iter().enumerate().take(own) {
+        for (number, other) in probes.iter().enumerate().skip(at + 1) {
+            if number < own || !is_of(other, one) {
+                all.push(of(&[one, other], None));
+            }
         }
     }
-    if whole.len() + usize::from(level.is_some()) > 2 {
-        all.push(of(&whole, level));
+    let asked: Vec<&ProbePlan> = probes.iter().take(own).collect();
+    if level.is_some() {
+        all.extend(asked.iter().map(|probe| of(&[probe], level)));
+    }
+    if own + usize::from(level.is_some()) > 2 {
+        all.push(of(&asked, level));
     }
     all
 }

@@ -110,7 +110,7 @@ fn is_same(one: &CellRecord, other: &CellRecord) -> bool {
 }
 
 fn of_cell(run: &Run, cells: &[&CellRecord], cell: &CellRecord) -> Option<Slowdown> {
-    let beside = cell.factors.load.as_deref()?.split(AND);
+    let beside = cell.factors.load.as_deref()?.split(AND).map(in_words);
     let alone = cells
         .iter()
         .find(|one| one.factors.load.is_none() && is_same(one, cell));
@@ -133,7 +133,7 @@ fn of_cell(run: &Run, cells: &[&CellRecord], cell: &CellRecord) -> Option<Slowdo
         (Some(_), None) => (
             State::Inconclusive,
             Some(format!(
-                "{} say nothing: 6 are needed",
+                "{}: 6 are needed for an interval",
                 sonde_report::counted(launches as u64, "repetition")
             )),
         ),
@@ -150,7 +150,7 @@ fn of_cell(run: &Run, cells: &[&CellRecord], cell: &CellRecord) -> Option<Slowdo
     Some(Slowdown {
         network: cell.factors.network.clone(),
         workload: workload::name(&cell.factors),
-        beside: beside.map(str::to_owned).collect(),
+        beside: beside.collect(),
         quantity,
         cell_alone: alone.map(|alone| alone.id.clone()),
         cell: cell.id.clone(),
@@ -164,6 +164,14 @@ fn of_cell(run: &Run, cells: &[&CellRecord], cell: &CellRecord) -> Option<Slowdo
         why,
         cpu_slowdown: None,
     })
+}
+
+/// What is beside a cell as the command line has it: of a load the level alone is in the cell.
+fn in_words(one: &str) -> String {
+    match one.starts_with(|letter: char| letter.is_ascii_digit()) {
+        true => format!("load:{one}"),
+        false => one.to_owned(),
+    }
 }
 
 /// Why there is no slow-down.
@@ -235,15 +243,31 @@ impl Contention {
             ));
             print(&matrix(&here, width));
         }
-        for one in self.slowdowns.iter().filter(|one| one.why.is_some()) {
-            print(&format!(
-                "{}: {} beside {}: {}: {}",
-                one.network,
-                one.workload,
-                one.beside.join(AND),
-                one.word(),
-                one.why.as_deref().unwrap_or_default()
-            ));
+        // One reason is often that of all.
+        let mut reasons: Vec<(State, &str, Vec<&Slowdown>)> = Vec::new();
+        for one in &self.slowdowns {
+            let Some(why) = one.why.as_deref() else {
+                continue;
+            };
+            match reasons
+                .iter_mut()
+                .find(|(state, known, _)| (*state, *known) == (one.state, why))
+            {
+                Some((.., all)) => all.push(one),
+                None => reasons.push((one.state, why, vec![one])),
+            }
+        }
+        for (_, why, of) in reasons {
+            let which = match &of[..] {
+                all if all.len() == self.slowdowns.len() => "all".to_owned(),
+                some => some
+                    .iter()
+                    .map(|one| one.name())
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            };
+            let word = of.first().map_or("", |one| one.word());
+            print(&format!("{word}: {which}: {why}"));
         }
         for sentence in &self.sentences {
             print(sentence);
@@ -301,6 +325,16 @@ impl Slowdown {
             [one] => one.clone(),
             _ => ALL.into(),
         }
+    }
+
+    /// What is slowed, and by whom.
+    fn name(&self) -> String {
+        format!(
+            "{} beside {} on {}",
+            self.workload,
+            self.beside.join(AND),
+            self.network
+        )
     }
 
     const fn word(&self) -> &'static str {

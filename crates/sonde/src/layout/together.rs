@@ -11,7 +11,7 @@ use crate::contend::workload;
 use crate::failure::Failure;
 use crate::plan::{LoadPlan, Plan, ProbePlan, Work};
 use sonde_measure::spec::SAMPLES_MAX;
-use sonde_measure::{Procedure, Quota, Sampling};
+use sonde_measure::{Factors, Procedure, Quota, Sampling};
 use sonde_probe::library::During;
 use sonde_units::Span;
 
@@ -150,20 +150,21 @@ fn lasts(part: &mut Block, during: Span) {
 
 /// Each cell says what the others are, and the load that all have.
 fn tell_each_other(parts: &mut [Block]) -> Result<(), Failure> {
-    let names = parts.iter().flat_map(|part| &part.cells);
-    let names: Vec<(String, String)> = names
-        .map(|cell| (workload::name(&cell.factors), cell.factors.network.clone()))
+    let all: Vec<Factors> = parts
+        .iter()
+        .flat_map(|part| &part.cells)
+        .map(|cell| cell.factors.clone())
         .collect();
     for (at, part) in parts.iter_mut().enumerate() {
         for cell in &mut part.cells {
-            let others = names.iter().enumerate().filter(|(other, _)| *other != at);
-            let others =
-                others.map(
-                    |(_, (name, network))| match *network == cell.factors.network {
-                        true => name.clone(),
-                        false => format!("{name}@{network}"),
-                    },
-                );
+            let others = all.iter().enumerate().filter(|(other, _)| *other != at);
+            let others = others.map(|(_, other)| {
+                let name = workload::name(other);
+                match other.network == cell.factors.network {
+                    true => name,
+                    false => format!("{name}@{}", other.network),
+                }
+            });
             let mut beside: Vec<String> = others.collect();
             beside.sort();
             beside.extend(cell.factors.load.take());
