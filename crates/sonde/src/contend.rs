@@ -46,7 +46,12 @@ impl Task {
         }
         let outcome = Outcome::of(run, self.measurement.strict);
         let found = Contention::of(run);
-        let print = || found.print(output::width(), |line| say!("{line}"));
+        // Tables have their width; sentences are cut to it.
+        let print = |text: &str| match text.contains('\n') {
+            true => say!("{text}"),
+            false => output::paragraph(text),
+        };
+        let print = || found.print(output::width(), print);
         self.measurement
             .show(measured, &outcome, Command::Contend(&found), print)?;
         self.measurement.say_kept(measured)?;

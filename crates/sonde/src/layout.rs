@@ -271,6 +271,11 @@ impl Block {
 
     /// What its rows are about.
     pub fn quantity(&self) -> Quantity {
+        if let Work::Together(parts) = &self.work {
+            return parts
+                .first()
+                .map_or(Quantity::ThroughputBps, Self::quantity);
+        }
         match self.kind() {
             ProbeKind::Startup => Quantity::StartupNs,
             ProbeKind::Latency => Quantity::LatencyNs,

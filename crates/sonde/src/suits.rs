@@ -3,8 +3,8 @@
 //! Model:   an application needs a rate of user bytes in datagrams of a length. What a network gives at that length lies between what
 //!          streams of shorter and of longer datagrams reached: its lower bound is the low end of the interval of the longest that is not
 //!          longer, its upper bound the high end of the shortest that is not shorter. Over TCP, whose segments have a length of their
-//!          own, every stream is both. Of several paths the one that carries most counts. Below six repetitions, which have no interval,
-//!          half of the least and twice the greatest sample stand for it.
+//!          own, every stream is both. No datagram is faster than the line. Of several paths the one that carries most counts. Below six
+//!          repetitions, which have no interval, half of the least and twice the greatest sample stand for it.
 //! Source:  requirement H21 of the HIPPI study.
 //! Units:   bits a second of user bytes.
 //! Checked: `a_planted_store_is_classified`; `tests/lab_suits.rs`.
@@ -18,7 +18,7 @@ use crate::output::{self, Print, say};
 use applications::Application;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_measure::{Number, Quantity, ResultRow, Run};
+use sonde_measure::{NetworkRow, Number, Quantity, ResultRow, Run};
 use sonde_record::{Judgement, Store, StoreError};
 use sonde_report::{bytes, rate, sheet};
 use sonde_units::{BitRate, Bytes};
@@ -127,10 +127,11 @@ fn streams<'a>(
     })
 }
 
-fn bounds(rows: &[ResultRow], network: &str, path: &str, datagram: u64) -> Bounds {
+fn bounds(rows: &[ResultRow], network: &NetworkRow, path: &str, datagram: u64) -> Bounds {
     let is_any = path == "tcp";
     let size = |row: &ResultRow| row.size_bytes.unwrap_or(0);
-    let found = || streams(rows, network, path).filter_map(|row| Some((size(row), ends(row)?)));
+    let found =
+        || streams(rows, &network.name, path).filter_map(|row| Some((size(row), ends(row)?)));
     let below = found().filter(|(size, _)| is_any || *size <= datagram);
     let above = found().filter(|(size, _)| is_any || *size >= datagram);
     let (least, most) = match is_any {
@@ -145,16 +146,26 @@ fn bounds(rows: &[ResultRow], network: &str, path: &str, datagram: u64) -> Bound
                 .map(|(_, (_, high))| high),
         ),
     };
+    if least.or(most).is_none() {
+        return Bounds::default();
+    }
+    // No datagram is faster than the line.
+    let line = network.line_bps.map(|bps| bps as f64);
+    let most = match (most, line) {
+        (Some(most), Some(line)) => Some(most.min(line)),
+        (most, line) => most.or(line),
+    };
     Bounds { least, most }
 }
 
 /// Paths whose streams are what an application could have.
 const PATHS: [&str; 2] = ["udp", "tcp"];
 
-fn suit(rows: &[ResultRow], network: &str, application: &Application) -> Suit {
+fn suit(rows: &[ResultRow], at: &NetworkRow, application: &Application) -> Suit {
+    let network = at.name.as_str();
     let (needs_bps, datagram) = (application.needs_bps(), application.datagram.0);
     let needs = needs_bps as f64;
-    let all = PATHS.map(|path| (path, bounds(rows, network, path, datagram)));
+    let all = PATHS.map(|path| (path, bounds(rows, at, path, datagram)));
     let is_known = |one: &&(&str, Bounds)| one.1 != Bounds::default();
     let known: Vec<&(&str, Bounds)> = all.iter().filter(is_known).collect();
     let carries = |one: &&&(&str, Bounds)| one.1.least.is_some_and(|least| least >= needs);
@@ -216,11 +227,7 @@ fn open(path: &str, of: Bounds, needs: f64, network: &str, datagram: u64) -> Str
 impl Suits {
     fn of(run: &Run, cite: Option<String>, applications: Vec<Application>) -> Self {
         let rows = run.rows();
-        let networks: Vec<&str> = run
-            .networks
-            .iter()
-            .map(|one| one.row.name.as_str())
-            .collect();
+        let networks: Vec<&NetworkRow> = run.networks.iter().map(|one| &one.row).collect();
         let suits = applications.iter().flat_map(|application| {
             let all = networks.iter();
             all.map(|network| suit(&rows, network, application))
@@ -317,13 +324,15 @@ impl Suits {
             ]
         });
         say!("{}", sheet(&heads, lines).text(output::width()));
-        say!("Rates in KB/s as printed; lengths of datagrams and laws are not in the tables.");
+        output::paragraph(
+            "Rates in KB/s as printed; lengths of datagrams and laws are not in the tables.",
+        );
         self.cited();
     }
 
     fn cited(&self) {
         if let Some(cite) = &self.cite {
-            say!("{cite}");
+            output::paragraph(cite);
         }
     }
 }
@@ -498,10 +507,8 @@ mod tests {
             .iter()
             .flat_map(|block| block.cells.clone())
             .collect();
-        let mut head = crate::measure::begun(text.into(), 1).unwrap();
-        head.id = format!("{}-planted", head.id);
         let run = Run {
-            head,
+            head: crate::measure::begun(text.into(), 1).unwrap(),
             hosts: Vec::new(),
             networks: nets
                 .iter()

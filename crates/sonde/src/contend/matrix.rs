@@ -450,7 +450,7 @@ mod tests {
             .flat_map(|block| block.cells.clone())
             .collect();
         let mut run = Run {
-            head: Default::default(),
+            head: crate::measure::begun(PLAN.into(), 1).unwrap(),
             hosts: Vec::new(),
             networks: Vec::new(),
             launches: Vec::new(),

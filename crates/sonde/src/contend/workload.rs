@@ -319,7 +319,7 @@ mod tests {
             ("stream:streams=1,2", "not one value"),
             ("load:0", "is none"),
             ("load:0.6@fddi", "network of the others"),
-            ("load:7", "0 to 1"),
+            ("load:7", "two ways"),
         ] {
             let error = Workload::read(text).unwrap_err();
             assert!(

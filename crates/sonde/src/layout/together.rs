@@ -228,11 +228,12 @@ mod tests {
     #[test]
     fn sets_cross_networks_of_the_same_hosts() {
         let of = |joined: bool| {
+            // A level has no place there.
+            let (two, _) = TWO.split_once("[[load]]\ntogether = [\"nfs\"]").unwrap();
             let text = format!(
-                "[testbed]\nkind = \"lab\"\njoined = {joined}\n[[network]]\nname = \"ethernet-10\"\n[[network]]\nname = \"fddi\"\n{TWO}"
+                "[testbed]\nkind = \"lab\"\njoined = {joined}\n[[network]]\nname = \"ethernet-10\"\n[[network]]\nname = \"fddi\"\n{two}"
             );
             let mut plan = Plan::parse(&text).unwrap();
-            plan.loads.truncate(2);
             for (probe, network) in plan.probes.iter_mut().zip(["ethernet-10", "fddi"]) {
                 probe.networks = vec![network.into()];
             }
