@@ -8,7 +8,12 @@ use crate::paired::lab_ftp::{evidence, over};
 use sonde_sys::noise::measured;
 
 /// Bits a second of transfers of `size` bytes over a network, and the facts of these by name.
-fn rate(network: &str, op: &str, size: u64, with: &[&str]) -> Option<(f64, impl Fn(&str) -> u64)> {
+fn rate(
+    network: &str,
+    op: &str,
+    size: u64,
+    with: &[&str],
+) -> Option<(f64, impl Fn(&str) -> u64 + use<>)> {
     let case = attachments().first().copied()?;
     let stage = Stage::new(case);
     let text = size.to_string();

@@ -22,6 +22,8 @@ pub struct TcpInfo {
     pub rto_us: u32,
     /// Segment size in sending.
     pub snd_mss_bytes: u32,
+    /// Segments that were sent and not acknowledged.
+    pub unacked_segments: u32,
     /// Smoothed round trip.
     pub rtt_us: u32,
     /// Its mean deviation.
@@ -90,6 +92,7 @@ fn parse(bytes: &[u8]) -> TcpInfo {
         retransmits: bytes.get(2).copied().unwrap_or(0),
         rto_us: old(8),
         snd_mss_bytes: old(16),
+        unacked_segments: old(24),
         rtt_us: old(68),
         rttvar_us: old(72),
         snd_ssthresh: old(76),

@@ -2,7 +2,7 @@
 //!
 //! Model:   of a file of n copy buffers each stage takes what it took alone. Stages that one end does in turn are a group, and groups go on
 //!          at once: the sender's (source disk, translation, socket), the network, and the receiver's (socket, translation, sink disk). A
-//!          modelled source disk that reads ahead is a group of its own; one that does not takes turns with the network too. A transfer
+//!          modelled source disk that reads ahead is a group of its own; one that does not takes turns with the network, and each turn waits a round trip for its acknowledgement. A transfer
 //!          is its opening, the first piece through all stages, and the other n - 1 at the pace of the slowest group:
 //!          `opening + sum / n + (n - 1) / n * slowest`. Nothing is fitted.
 //! Source:  requirements S44 and H35; the formula is that of a pipeline with n items.
@@ -88,13 +88,16 @@ impl Stages {
             Operation::Read {} => files.disk,
             _ => files.ftp.client_disk,
         };
+        let pieces = size_bytes.div_ceil(files.ftp.copy_bytes.max(1)).max(1);
         let begun = at_source.saturating_add(socket_ns);
+        let acknowledged_ns = facts.trip_ns.unwrap_or(0).saturating_mul(pieces);
         let (disk, sending) = match (source_disk, files.ftp.read_ahead_bytes) {
             (Some(_), 0) => (
                 0,
                 source_ns
                     .saturating_add(at_source)
-                    .saturating_add(network_ns),
+                    .saturating_add(network_ns)
+                    .saturating_add(acknowledged_ns),
             ),
             (Some(_), _) => (source_ns, begun),
             (None, _) => (0, source_ns.saturating_add(begun)),
@@ -104,7 +107,6 @@ impl Stages {
         let slowest_ns = groups.into_iter().fold(0, u64::max);
         let all = [source_ns, at_source, network_ns, at_sink, sink_ns];
         let sum_ns = all.into_iter().fold(0_u64, u64::saturating_add);
-        let pieces = size_bytes.div_ceil(files.ftp.copy_bytes.max(1)).max(1);
         let first_ns = sum_ns.checked_div(pieces)?;
         let others_ns = slowest_ns.saturating_sub(slowest_ns.checked_div(pieces)?);
         let translation_ns = facts.translate_source_ns.max(facts.translate_sink_ns);

@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(
             found[0].sentence,
             "A read of files of 1 MiB over ftp (disk=16Mbit, window=64KiB) on ethernet-100 reaches 13.90 Mb/s: of its stages the source \
-             disk takes longest, 524.3 ms of the 595.3 ms that it should take."
+             disk takes longest, 524.3 ms of the 598.3 ms that it should take."
         );
     }
 

@@ -20,6 +20,8 @@ use crate::files::sockets::{self, Wanted};
 
 /// Between two looks at what a socket has not sent yet.
 const LOOK: Duration = Duration::from_micros(50);
+/// A receiver acknowledges every second segment at once (RFC 9293 §3.8.6.3).
+const DELAYED_SEGMENTS: u32 = 2;
 
 /// Why a transfer did not end well.
 #[derive(Debug, thiserror::Error)]
@@ -145,17 +147,18 @@ impl<'s> Data<'s> {
         Ok(read)
     }
 
-    /// Waits until the socket has sent all that it was handed. The kernel tells by no event: it is looked at.
+    /// Waits until the peer has acknowledged all that the socket was handed but the last segments, whose acknowledgement it may delay. The
+    /// kernel tells by no event: it is looked at.
     ///
     /// # Errors
-    /// It sends nothing for too long; the server was stopped.
+    /// Nothing is acknowledged for too long; the server was stopped.
     pub fn drain(&mut self) -> Result<(), Broken> {
-        let (mut left, mut still) = (u32::MAX, Duration::ZERO);
+        let (mut left, mut still) = ((u32::MAX, u32::MAX), Duration::ZERO);
         loop {
             let info = socket::tcp_info(&self.stream).map_err(std::io::Error::other)?;
-            match info.notsent_bytes.unwrap_or(0) {
-                0 => return Ok(()),
-                unsent if unsent < left => (left, still) = (unsent, Duration::ZERO),
+            match (info.notsent_bytes.unwrap_or(0), info.unacked_segments) {
+                (0, 0..=DELAYED_SEGMENTS) => return Ok(()),
+                now if now < left => (left, still) = (now, Duration::ZERO),
                 _ => still += LOOK,
             }
             if still >= self.limit {

@@ -1,7 +1,7 @@
 //! A file on its way between a store and a data connection.
 //!
 //! Model:   a sender reads a copy buffer from its store when its disk has it, translates it, and hands it to the socket. Without read-ahead
-//!          disk and socket take turns: the disk is asked when the socket has sent all of the piece before. With it the disk is kept at work until it is
+//!          disk and network take turns: the disk is asked when the piece before was acknowledged. With it the disk is kept at work until it is
 //!          so many bytes ahead, in whole pieces. A receiver fills a copy buffer from the socket, translates it, and waits for its disk to write
 //!          it, or with `sync=no` for room in the disk's cache; what comes meanwhile is in the socket's receive buffer. Disks are
 //!          [models](crate::files::disk), which are told the time.

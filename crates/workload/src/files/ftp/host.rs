@@ -93,6 +93,11 @@ impl<S: Store + Send> Host<S> {
         &self.shelf
     }
 
+    /// Its files, without the server.
+    pub fn into_shelf(self) -> Shelf<S> {
+        self.shelf
+    }
+
     /// Clients that did not know the password.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)

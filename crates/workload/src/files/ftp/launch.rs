@@ -35,6 +35,13 @@ const APART_NS: u64 = 200_000_000;
 const APART: std::ops::RangeInclusive<u64> = 3..=20;
 /// Round trips of NOOP.
 const NOTHINGS: u64 = 50;
+/// On a loopback a segment has up to 64 KiB, and one that fills a small window waits for an acknowledgement that is delayed: windows and
+/// buffers are for a network.
+const OWN: Buffers = Buffers {
+    window_bytes: None,
+    send_bytes: None,
+    receive_bytes: Some(1 << 20),
+};
 /// What a file takes in memory beside its bytes.
 const BESIDE_BYTES: u64 = 1 << 20;
 
@@ -72,8 +79,13 @@ pub(in crate::files) fn serve<S: Store + Send>(
         terms: Terms::of(files),
         limit: spec.timeout(),
     };
-    let host = Host::open(shelf, offer, SocketAddr::new(request.bind, 0))
-        .map_err(control("open the port of a server of FTP"))?;
+    let at = SocketAddr::new(request.bind, 0);
+    let own_offer = Offer {
+        buffers: OWN,
+        ..offer.clone()
+    };
+    let no_port = control("open the port of a server of FTP");
+    let host = Host::open(shelf, own_offer, at).map_err(&no_port)?;
     let mut served = Served {
         sizes: vec![SizeServed::default(); spec.sizes_bytes.len()],
         ..Served::default()
@@ -82,6 +94,7 @@ pub(in crate::files) fn serve<S: Store + Send>(
         let facts = own(&host, request, files, *size_bytes)?;
         served.evidence.files.insert(*size_bytes, facts);
     }
+    let host = Host::open(host.into_shelf(), offer, at).map_err(&no_port)?;
     let address = host.address().map_err(control("ask for a port"))?;
     opened(address.port())?;
     let mut interference = Interference::default();
@@ -133,7 +146,7 @@ fn own_transfers(
         server,
         source: None,
         password: request.token.clone(),
-        buffers: Buffers::of(files),
+        buffers: OWN,
         limit: request.spec.timeout(),
     };
     let mut client = Client::open(reach).map_err(trouble)?;
