@@ -323,7 +323,7 @@ impl Suits {
                 one.what.clone(),
             ]
         });
-        say!("{}", sheet(&heads, lines).text(output::width()));
+        say!("{}", sheet(&heads, lines).loose().text(output::width()));
         output::paragraph(
             "Rates in KB/s as printed; lengths of datagrams and laws are not in the tables.",
         );
