@@ -185,7 +185,7 @@ fn suit(rows: &[ResultRow], at: &NetworkRow, application: &Application) -> Suit 
         Some(_) if known.iter().all(is_short) => (Answer::No, None),
         Some((path, of)) => (
             Answer::Inconclusive,
-            Some(open(*path, *of, needs, network, datagram)),
+            Some(open(path, *of, needs, network, datagram)),
         ),
     };
     let bounds = best.map_or_else(Bounds::default, |one| one.1);

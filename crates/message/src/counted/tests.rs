@@ -28,7 +28,7 @@ fn what_is_done_within_a_span_is_counted_apart() {
         let other = 1 - counted.rank(world);
         let span = Duration::from_millis(40);
         counted.count_within(span.as_nanos() as u64);
-        let mut turn = |counted: &mut Counted<_>, times: u32| {
+        let turn = |counted: &mut Counted<_>, times: u32| {
             for _ in 0..times {
                 counted.send(world, other, 1, &[0; 8]).unwrap();
                 counted

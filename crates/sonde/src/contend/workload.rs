@@ -105,7 +105,7 @@ fn probe(text: &str) -> Result<ProbePlan, String> {
         let long = long.and_then(|long| service(&long)).inspect(|_| {
             parts.next();
         });
-        let path = long.or_else(|| service(&word));
+        let path = long.or_else(|| service(word));
         let path = path.ok_or_else(|| format!("there is no kind `{word}`"))?;
         let mut probe = ProbePlan::new(ProbeKind::Files, &[path], &[]);
         let does = parts.next().unwrap_or_default();

@@ -152,7 +152,7 @@ impl Command {
         let (word, rest) = line.split_at(end);
         let word = word.to_ascii_uppercase();
         let argument = rest.strip_prefix(b" ").unwrap_or(rest);
-        let text = || str::from_utf8(argument).map(str::trim).unwrap_or("?");
+        let text = || std::str::from_utf8(argument).map(str::trim).unwrap_or("?");
         let named = |make: fn(Vec<u8>) -> Self| match argument.is_empty() {
             true => Self::Wrong,
             false => make(argument.to_vec()),
@@ -455,7 +455,7 @@ mod tests {
             Reply::new(226, ""),
         ];
         let text: Vec<u8> = all.iter().flat_map(Reply::write).collect();
-        assert_eq!(replies(str::from_utf8(&text).unwrap()).unwrap(), all);
+        assert_eq!(replies(std::str::from_utf8(&text).unwrap()).unwrap(), all);
         // Others have the code before each line.
         let text = "230-one\r\n230-two\n230 three\r\n";
         let wanted = Reply::new(230, "one\n230-two\nthree");

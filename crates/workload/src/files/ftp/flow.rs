@@ -195,8 +195,10 @@ impl<S: Store> Shelf<S> {
             let at = ahead.on_wanted(now, |offset, count| self.ask(now, file, offset, count));
             self.rest_until(at, data)?;
             copy.clear();
-            let read =
-                |store: &mut S| Ok(copy.extend_from_slice(store.read(file, offset, count)?.0));
+            let read = |store: &mut S| {
+                copy.extend_from_slice(store.read(file, offset, count)?.0);
+                Ok(())
+            };
             self.with(read)
                 .map_err(|status: Status| Broken::Store(status))?;
             let now = self.now();

@@ -204,7 +204,7 @@ impl Session {
             Command::Delete(path) => self.of_path(&path, Step::Delete),
             Command::Counts => Step::Counts,
             Command::Retrieve(name) if self.is_bare => {
-                let size = str::from_utf8(&name)
+                let size = std::str::from_utf8(&name)
                     .ok()
                     .and_then(|name| name.parse().ok());
                 size.map_or_else(
