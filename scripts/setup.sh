@@ -63,6 +63,7 @@ peers   rpcbind         has_file /usr/sbin/rpcbind        | the same
 peers   vsftpd          has_command vsftpd                | the comparison with vsftpd, and its long test in the lab
 peers   curl            has_command curl                  | the comparison with its FTP, and the long tests of nginx and vsftpd in the lab
 peers   lftp            has_command lftp                  | the comparison with lftp
+peers   fio             has_command fio                   | the comparison of files of a file system with fio
 browser chromium        has_browser                       | the tests of the HTML report in a browser
 programs rsync          has_command rsync                 | the long test of rsync in the lab
 programs nginx-light    has_command nginx                 | the long test of nginx in the lab

@@ -343,6 +343,12 @@ facts! {
         "files.own_call_ns.*" own_call_ns: u64,
         /// What the network's model has for the bytes that the call carries beyond one that does nothing.
         "files.wire_ns.*" wire_ns: u64,
+        /// Of several clients: what the slowest has of their rate, in millionths.
+        "files.client_share_least_ppm.*" client_share_least_ppm: u64,
+        /// The same of the fastest.
+        "files.client_share_most_ppm.*" client_share_most_ppm: u64,
+        /// A file system: the most bytes of the file that were in memory as a pass over it began.
+        "files.resident_bytes.*" resident_bytes: u64,
         /// FTP: a round trip of the command NOOP, the median.
         "files.trip_ns.*" trip_ns: u64,
         /// FTP: a plain stream of the file's bytes by the same sockets over the network, with its opening, the median.

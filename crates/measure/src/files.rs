@@ -21,13 +21,16 @@
     )
 )]
 
+mod fs;
 mod ftp;
+mod path;
 mod stages;
 
+pub use fs::{DIRECT_BYTES, Directory, Fs};
 pub use ftp::{COPY_BYTES_MAX, Ftp, Representation, Translation};
+pub use path::{FilesPath, Service};
 pub use stages::{Stage, Stages, window_ns};
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -45,93 +48,10 @@ pub const TRANSFER_BYTES_MAX: u64 = 1 << 20;
 pub const V2_TRANSFER_BYTES_MAX: u64 = 8_192;
 /// The largest file, which a server keeps in its memory.
 pub const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The most clients of a server at once.
+pub const CLIENTS_MAX: u32 = 32;
 /// The usual number of names in a directory.
 pub const NAMES: u32 = 100;
-
-/// Which protocol, and over what.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct FilesPath {
-    /// The protocol.
-    pub service: Service,
-    /// Over what: TCP or UDP.
-    pub over: Path,
-}
-
-/// A protocol of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Service {
-    /// NFS version 2.
-    Nfs2,
-    /// NFS version 3.
-    Nfs3,
-    /// FTP.
-    Ftp,
-}
-
-impl FilesPath {
-    /// All, in the order of help texts.
-    pub const ALL: [Self; 5] = [
-        Self::new(Service::Nfs2, Path::Udp),
-        Self::new(Service::Nfs2, Path::Tcp),
-        Self::new(Service::Nfs3, Path::Udp),
-        Self::new(Service::Nfs3, Path::Tcp),
-        Self::new(Service::Ftp, Path::Tcp),
-    ];
-
-    const fn new(service: Service, over: Path) -> Self {
-        Self { service, over }
-    }
-
-    /// As it is written: `nfs2:udp`.
-    pub const fn name(self) -> &'static str {
-        match (self.service, self.over) {
-            (Service::Nfs2, Path::Tcp) => "nfs2:tcp",
-            (Service::Nfs2, _) => "nfs2:udp",
-            (Service::Nfs3, Path::Udp) => "nfs3:udp",
-            (Service::Nfs3, _) => "nfs3:tcp",
-            (Service::Ftp, _) => "ftp",
-        }
-    }
-}
-
-impl fmt::Display for FilesPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for FilesPath {
-    type Err = String;
-
-    /// `nfs2` is over UDP and `nfs3` over TCP, as they are used.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = match text {
-            "nfs2" => "nfs2:udp",
-            "nfs3" => "nfs3:tcp",
-            other => other,
-        };
-        let found = Self::ALL.into_iter().find(|path| path.name() == text);
-        found.ok_or_else(|| {
-            let all = Self::ALL.map(Self::name);
-            format!("there is no service `{text}`: write {}", all.join(", "))
-        })
-    }
-}
-
-impl From<FilesPath> for String {
-    fn from(path: FilesPath) -> Self {
-        path.name().into()
-    }
-}
-
-impl TryFrom<String> for FilesPath {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
 
 /// A call on names or attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -250,6 +170,8 @@ pub struct Files {
     pub transfer_bytes: u64,
     /// `outstanding`: calls that a client has under way: one more than its block daemons.
     pub outstanding: u32,
+    /// `clients`: clients of the one server at once, each with its own connection and file.
+    pub clients: u32,
     /// `sync`: writes are on the disk when they are answered; otherwise version 3 commits them at the end of a file, and a server
     /// of version 2 answers before they are safe.
     pub is_sync: bool,
@@ -275,6 +197,8 @@ pub struct Files {
     pub names: u32,
     /// What is set of FTP alone.
     pub ftp: Ftp,
+    /// What is set of a file system alone.
+    pub fs: Fs,
     /// How many.
     pub quota: Quota,
 }
@@ -293,6 +217,18 @@ const OF_CALLS: [&str; 8] = [
     "names",
 ];
 
+/// What a file system has.
+const OF_FS: [&str; 8] = [
+    OPERATION,
+    "transfer",
+    "outstanding",
+    "sync",
+    "names",
+    "directory",
+    "direct",
+    "cached",
+];
+
 impl Files {
     /// The names of what can be set, with what they take, for help texts.
     pub const NAMES: &'static [(&'static str, &'static str)] = &[
@@ -302,6 +238,10 @@ impl Files {
         ),
         ("transfer", "bytes of a read or write call, as 8KiB"),
         ("outstanding", "calls under way, 1 to 256"),
+        (
+            "clients",
+            "clients of the server at once, each with its connection and file, 1 to 32",
+        ),
         (
             "sync",
             "writes are on the disk when they are answered: yes or no",
@@ -336,6 +276,9 @@ impl Files {
         Ftp::NAMES[6],
         Ftp::NAMES[7],
         Ftp::NAMES[8],
+        Fs::NAMES[0],
+        Fs::NAMES[1],
+        Fs::NAMES[2],
     ];
 
     /// The usual one of a path: reads of 8 KiB by version 2, of 64 KiB over TCP and 56 KiB over UDP by version 3, one call outstanding,
@@ -347,9 +290,10 @@ impl Files {
             transfer_bytes: match (path.service, path.over) {
                 (Service::Nfs2, _) => V2_TRANSFER_BYTES_MAX,
                 (Service::Nfs3, Path::Udp) => 57_344,
-                (Service::Nfs3 | Service::Ftp, _) => 65_536,
+                (Service::Nfs3 | Service::Ftp | Service::Fs, _) => 65_536,
             },
             outstanding: 1,
+            clients: 1,
             is_sync: true,
             keeps_attributes: true,
             retransmit_ns: 1_100_000_000,
@@ -362,6 +306,7 @@ impl Files {
             store: Store::Memory,
             names: NAMES,
             ftp: Ftp::USUAL,
+            fs: Fs::USUAL,
             quota: Quota {
                 samples_max: 10_000,
                 warmup: 0,
@@ -388,8 +333,14 @@ impl Files {
                 name if path.service == Service::Ftp && OF_CALLS.contains(&name) => {
                     Err("ftp has none: it is of nfs2 and nfs3".into())
                 }
+                name if path.service == Service::Fs && !OF_FS.contains(&name) => {
+                    Err(format!("fs has none: it has {}", OF_FS.join(", ")))
+                }
                 name if path.service != Service::Ftp && is_of_ftp(name) => {
                     Err(format!("{path} has none: it is of ftp"))
+                }
+                name if path.service != Service::Fs && is_of_fs(name) => {
+                    Err(format!("{path} has none: it is of fs"))
                 }
                 "seek" | "cache" if lacks(DISK) => without(DISK),
                 "client-seek" | "client-cache" if lacks(CLIENT_DISK) => without(CLIENT_DISK),
@@ -404,12 +355,17 @@ impl Files {
         Ok(files)
     }
 
+    /// Calls that are under way at once, of all clients.
+    pub const fn under_way(&self) -> u32 {
+        self.outstanding.saturating_mul(self.clients)
+    }
+
     /// The disk that a name is of: the client's or the server's. That of FTP has no memory unless it is given some, since what a
     /// repetition reads again would come out of it.
     fn disk(&mut self, name: &str) -> &mut Disk {
         let cache_bytes = match self.service {
             Service::Ftp => 0,
-            Service::Nfs2 | Service::Nfs3 => 4 << 20,
+            Service::Nfs2 | Service::Nfs3 | Service::Fs => 4 << 20,
         };
         let disk = match name.starts_with("client-") {
             true => &mut self.ftp.client_disk,
@@ -427,6 +383,7 @@ impl Files {
             OPERATION => self.operation = value.parse()?,
             "transfer" => self.transfer_bytes = bytes(value, 512, TRANSFER_BYTES_MAX)?,
             "outstanding" => self.outstanding = within(value, 1, 256)?,
+            "clients" => self.clients = within(value, 1, CLIENTS_MAX)?,
             "sync" => self.is_sync = yes(value)?,
             "attribute-cache" => self.keeps_attributes = yes(value)?,
             "retransmit" => self.retransmit_ns = time(value, Span::secs(60))?,
@@ -451,6 +408,7 @@ impl Files {
             }
             "names" => self.names = within(value, 1, 100_000)?,
             name if is_of_ftp(name) => self.ftp.set(name, value)?,
+            name if is_of_fs(name) => self.fs.set(name, value)?,
             _ => {
                 let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
                 return Err(format!(
@@ -476,6 +434,9 @@ impl Files {
         if self.service == Service::Ftp {
             self.check_ftp(over)?;
         }
+        if self.service == Service::Fs {
+            self.check_fs()?;
+        }
         if over == Path::Udp && transfer > DATAGRAM_TRANSFER_BYTES_MAX {
             return refuse(
                 format!(
@@ -500,8 +461,9 @@ impl Files {
                 "ask for 8KiB, for the variant with 60KiB (transfer=60KiB), or for nfs3",
             );
         }
-        if self.outstanding == 0 || self.daemons == 0 || self.names == 0 {
-            let what = "no call outstanding, no daemon or no name: nothing would be done";
+        if [self.outstanding, self.clients, self.daemons, self.names].contains(&0) {
+            let what =
+                "no call outstanding, no client, no daemon or no name: nothing would be done";
             return refuse(what.into(), "ask for 1 or more of each");
         }
         let disks = [self.disk, self.ftp.client_disk];
@@ -509,6 +471,29 @@ impl Files {
             return refuse("a disk has no rate".into(), "write one, as disk=16Mbit");
         }
         self.quota.check()
+    }
+
+    fn check_fs(&self) -> Result<(), Unmeasurable> {
+        let refuse = |what: String, remedy| Err(Unmeasurable { what, remedy });
+        if !self.operation.is_sized() && self.outstanding != 1 {
+            let what = format!("{} of names has one call at a time", self.operation.name());
+            return refuse(what, "leave outstanding out, or ask for read or write");
+        }
+        if self.clients != 1 {
+            let what = format!(
+                "a file system has one client here, and not {}",
+                self.clients
+            );
+            return refuse(what, "leave clients out, and ask for more outstanding");
+        }
+        if self.fs.is_direct && self.transfer_bytes.checked_rem(DIRECT_BYTES) != Some(0) {
+            let what = format!(
+                "transfers of {} bytes cannot pass memory over (direct=yes)",
+                self.transfer_bytes
+            );
+            return refuse(what, "ask for multiples of 4 KiB, or for direct=no");
+        }
+        Ok(())
     }
 
     fn check_ftp(&self, over: Path) -> Result<(), Unmeasurable> {
@@ -541,32 +526,14 @@ impl Files {
     }
 }
 
+/// Whether a name is of a file system alone.
+fn is_of_fs(name: &str) -> bool {
+    Fs::NAMES.iter().any(|(known, _)| *known == name)
+}
+
 /// Whether a name is of FTP alone.
 fn is_of_ftp(name: &str) -> bool {
     Ftp::NAMES.iter().any(|(known, _)| *known == name)
-}
-
-impl Serialize for Service {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(match self {
-            Self::Nfs2 => "nfs2",
-            Self::Nfs3 => "nfs3",
-            Self::Ftp => "ftp",
-        })
-    }
-}
-
-impl<'de> Deserialize<'de> for Service {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match &*String::deserialize(from)? {
-            "nfs2" => Ok(Self::Nfs2),
-            "nfs3" => Ok(Self::Nfs3),
-            "ftp" => Ok(Self::Ftp),
-            other => Err(serde::de::Error::custom(format!(
-                "there is no service `{other}`"
-            ))),
-        }
-    }
 }
 
 fn bytes(value: &str, low: u64, high: u64) -> Result<u64, String> {
@@ -600,187 +567,4 @@ fn within(value: &str, low: u32, high: u32) -> Result<u32, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(path: &str, pairs: &[(&str, &str)]) -> Result<Files, BadKnob> {
-        let values = pairs
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()));
-        Files::parse(path.parse().unwrap(), &values.collect())
-    }
-
-    #[test]
-    fn paths_of_files_are_read_back() {
-        for path in FilesPath::ALL {
-            assert_eq!(path.name().parse(), Ok(path));
-            let json = serde_json::to_string(&path).unwrap();
-            assert_eq!(json, format!("\"{path}\""));
-            assert_eq!(serde_json::from_str::<FilesPath>(&json).unwrap(), path);
-        }
-        assert_eq!("nfs2".parse::<FilesPath>().unwrap().name(), "nfs2:udp");
-        assert_eq!("nfs3".parse::<FilesPath>().unwrap().name(), "nfs3:tcp");
-        let error = "nfs4".parse::<FilesPath>().unwrap_err();
-        assert!(error.contains("nfs2:udp, nfs2:tcp, nfs3:udp"), "{error}");
-    }
-
-    #[test]
-    fn settings_are_read_by_name() {
-        let files = parse(
-            "nfs3:udp",
-            &[
-                ("op", "write"),
-                ("transfer", "32KiB"),
-                ("outstanding", "4"),
-                ("sync", "no"),
-                ("attribute-cache", "no"),
-                ("retransmit", "200ms"),
-                ("daemons", "2"),
-                ("service", "7ms"),
-                ("queue", "3"),
-                ("rcvbuf", "64KiB"),
-                ("reply-cache", "no"),
-                ("disk", "16Mbit"),
-                ("seek", "10ms"),
-                ("cache", "1MiB"),
-                ("store", "scratch"),
-                ("names", "7"),
-            ],
-        )
-        .unwrap();
-        let wanted = Files {
-            service: Service::Nfs3,
-            operation: Operation::Write {},
-            transfer_bytes: 32_768,
-            outstanding: 4,
-            is_sync: false,
-            keeps_attributes: false,
-            retransmit_ns: 200_000_000,
-            daemons: 2,
-            service_ns: 7_000_000,
-            queue: 3,
-            receive_buffer_bytes: Some(65_536),
-            keeps_replies: false,
-            disk: Some(Disk {
-                rate_bps: 16_000_000,
-                seek_ns: 10_000_000,
-                cache_bytes: 1 << 20,
-            }),
-            store: Store::Scratch,
-            names: 7,
-            ..Files::usual("nfs3:udp".parse().unwrap())
-        };
-        assert_eq!(files, wanted);
-        let json = serde_json::to_string(&files).unwrap();
-        assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
-        for (name, _) in Files::NAMES {
-            // The last counts: `seek` needs a disk, and of `disk` itself the wrong value has to stay.
-            let is_ftp = is_of_ftp(name);
-            let (path, disk) = match is_ftp {
-                true => ("ftp", CLIENT_DISK),
-                false => ("nfs2", DISK),
-            };
-            let error = parse(path, &[(disk, "16Mbit"), (name, "?")]);
-            let error = error.unwrap_err().to_string();
-            assert!(
-                !error.contains("no such knob") && !error.contains("none"),
-                "{error}"
-            );
-        }
-    }
-
-    #[test]
-    fn settings_of_ftp_are_read_by_name() {
-        let files = parse(
-            "ftp",
-            &[
-                ("op", "write"),
-                ("window", "32KiB"),
-                ("sndbuf", "64KiB"),
-                ("rcvbuf", "128KiB"),
-                ("copy", "60KiB"),
-                ("read-ahead", "1MiB"),
-                ("type", "ascii"),
-                ("translate", "character"),
-                ("disk", "96Mbit"),
-                ("client-disk", "16Mbit"),
-                ("client-seek", "10ms"),
-                ("client-cache", "8KiB"),
-            ],
-        )
-        .unwrap();
-        let disk = |rate_bps, seek_ns, cache_bytes| Disk {
-            rate_bps,
-            seek_ns,
-            cache_bytes,
-        };
-        let wanted = Files {
-            operation: Operation::Write {},
-            receive_buffer_bytes: Some(131_072),
-            disk: Some(disk(96_000_000, 0, 0)),
-            ftp: Ftp {
-                window_bytes: Some(32_768),
-                send_buffer_bytes: Some(65_536),
-                copy_bytes: 61_440,
-                read_ahead_bytes: 1 << 20,
-                representation: Representation::Ascii,
-                translation: Translation::Character,
-                client_disk: Some(disk(16_000_000, 10_000_000, 8_192)),
-            },
-            ..Files::usual("ftp".parse().unwrap())
-        };
-        assert_eq!(files, wanted);
-        assert_eq!(files.check(Path::Tcp), Ok(()));
-        let json = serde_json::to_string(&files).unwrap();
-        assert_eq!(serde_json::from_str::<Files>(&json).unwrap(), files);
-    }
-
-    #[test]
-    fn what_another_service_has_is_refused() {
-        for name in OF_CALLS {
-            let error = parse("ftp", &[(name, "8")]).unwrap_err().to_string();
-            assert!(error.contains("it is of nfs2 and nfs3"), "{error}");
-        }
-        for (name, _) in Ftp::NAMES {
-            let error = parse("nfs3:udp", &[(name, "8")]).unwrap_err().to_string();
-            assert!(error.contains("nfs3:udp has none: it is of ftp"), "{error}");
-        }
-        let error = parse("ftp", &[("client-seek", "1ms")]).unwrap_err();
-        assert!(error.to_string().contains("client-disk=16Mbit"), "{error}");
-        for (name, value, why) in [
-            ("op", "lookup", "it moves whole files"),
-            ("outstanding", "2", "one transfer at a time"),
-        ] {
-            let files = parse("ftp", &[(name, value)]).unwrap();
-            let error = files.check(Path::Tcp).unwrap_err().to_string();
-            assert!(error.contains(why), "{error}");
-        }
-    }
-
-    #[test]
-    fn wrong_settings_are_refused() {
-        for (name, value, why) in [
-            ("op", "delete", "write read, write, getattr"),
-            ("outstanding", "0", "from 1 to 256"),
-            ("service", "2s", "up to"),
-            ("seek", "1ms", "disk=16Mbit"),
-            ("store", "tape", "memory or scratch"),
-            ("streams", "2", "there are op, transfer"),
-        ] {
-            let error = parse("nfs2", &[(name, value)]).unwrap_err().to_string();
-            assert!(error.contains(why) && error.contains(name), "{error}");
-        }
-        for (path, transfer, why) in [
-            ("nfs2:udp", "16KiB", "up to 8,192 bytes"),
-            ("nfs2:tcp", "64KiB", "up to 8,192 bytes"),
-            ("nfs3:udp", "64KiB", "do not fit in a datagram"),
-        ] {
-            let files = parse(path, &[("transfer", transfer)]).unwrap();
-            let path: FilesPath = path.parse().unwrap();
-            let error = files.check(path.over).unwrap_err();
-            assert!(error.to_string().contains(why), "{error}");
-        }
-        let variant = parse("nfs2:udp", &[("transfer", "60KiB")]).unwrap();
-        assert_eq!(variant.check(Path::Udp), Ok(()));
-    }
-}
+mod tests;

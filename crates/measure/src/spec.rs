@@ -359,7 +359,13 @@ impl Spec {
             | Procedure::Rate { quota, .. }
             | Procedure::Files(Files { quota, .. }) => quota.budget_ns,
         };
-        duration_max(longest_ns, self.timeout_ns, &self.sizes_bytes)
+        let clients = match self.procedure {
+            Procedure::Files(files) => u64::from(files.clients),
+            _ => 1,
+        };
+        let sizes = self.sizes_bytes.iter();
+        let sizes: Vec<u64> = sizes.map(|size| size.saturating_mul(clients)).collect();
+        duration_max(longest_ns, self.timeout_ns, &sizes)
     }
 }
 

@@ -28,6 +28,7 @@ mod place;
 pub(crate) mod precision;
 mod strangers;
 mod sweep;
+pub(crate) mod verify;
 mod window;
 
 use sonde_measure::{Line, Run};
@@ -41,6 +42,9 @@ use crate::limit::is_behind;
 use crate::lost::Lost;
 use crate::matrix::{self, Matrix};
 use crate::words::Words;
+
+/// The factor of what was measured to look into a finding: its rule.
+pub const VERIFY: &str = "verify";
 
 /// What a finding is for.
 #[derive(

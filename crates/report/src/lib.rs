@@ -41,7 +41,8 @@ pub use compare::{
     Change, CompareError, CompareRow, Comparison, Difference, Limits, compare, compare_table,
 };
 pub use files::{FilesPart, FilesRow};
-pub use finding::{Finding, Severity, findings_of, is_verdict};
+pub use finding::verify::{SettingChange, Verifiable, verifiable};
+pub use finding::{Finding, Severity, VERIFY, findings_of, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};
 pub use history::{
@@ -74,3 +75,4 @@ pub use table::{
 };
 pub use timeline::Moment;
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};
+pub use words::files::Settled;

@@ -39,7 +39,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_fleet::{Ask, Between, Fleet, Launched};
 use sonde_lab::{Profile, Report};
-use sonde_measure::files::Stages;
+use sonde_measure::files::{Service, Stages};
 use sonde_measure::{
     CellRecord, CellResult, EventRecord, Factors, LaunchRecord, Measurement, NetworkRecord, Phase,
     Quantity, Repetition, Run, RunState, Spec, npb::Kernel,
@@ -358,7 +358,9 @@ impl<'a> Campaign<'a> {
     /// does nothing, on an idle network.
     fn tell_wire(&self, block: &Block, record: &mut LaunchRecord) {
         let net = &self.live[block.net].net;
-        let Some(files) = block.files() else {
+        // Of a file system nothing goes over the network.
+        let files = block.files();
+        let Some(files) = files.filter(|files| files.service != Service::Fs) else {
             return;
         };
         for (size_bytes, facts) in &mut record.evidence.files {

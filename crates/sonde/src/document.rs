@@ -22,6 +22,7 @@ use crate::report::Runs;
 use crate::sound::Checks;
 use crate::suits::Suits;
 use crate::tune::Tuned;
+use crate::verify::Verified;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Judged, Run};
@@ -40,7 +41,7 @@ pub enum Command<'a> {
     Accept(Accepted),
     /// `sonde probe` of any kind but `check`.
     #[serde(rename = "probe")]
-    Probe,
+    Probe(Probed<'a>),
     /// `--dry-run` of any of them.
     #[serde(rename = "dry run")]
     DryRun(&'a Planned<'a>),
@@ -112,6 +113,14 @@ impl Assessed {
     }
 }
 
+/// What a probe says beside its rows.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Probed<'a> {
+    /// Findings of files that were looked into (`--verify`).
+    #[serde(flatten)]
+    pub verified: Option<&'a Verified>,
+}
+
 /// What a command prints.
 pub type Document<'a> = sonde_record::Document<Command<'a>>;
 
@@ -132,7 +141,7 @@ impl Command<'_> {
     /// The command that measured a run, where its document has nothing of its own.
     pub fn of(run: &Run) -> Self {
         match run.head.command.split(' ').next() {
-            Some("probe") => Self::Probe,
+            Some("probe") => Self::Probe(Probed::default()),
             _ => Self::Assess(Assessed::of(run)),
         }
     }

@@ -118,6 +118,14 @@ impl Block {
         }
     }
 
+    /// The same, to be changed.
+    pub fn channel_mut(&mut self) -> Option<&mut Spec> {
+        match &mut self.work {
+            Work::Channel(spec) => Some(spec),
+            Work::Ranks(_) | Work::Rounds(_) => None,
+        }
+    }
+
     /// What ranks do, where the path is a library's.
     pub fn ranks(&self) -> Option<&Ranks> {
         match &self.work {
@@ -257,14 +265,26 @@ impl Block {
         Ok(block)
     }
 
-    /// Its channel takes the knobs that it has now.
+    /// Its channel takes the knobs that it has now; of files the hosts do too.
     ///
     /// # Errors
     /// The channel does not take one.
     pub fn take_knobs(&mut self) -> Result<(), Failure> {
-        if let Work::Channel(spec) = &mut self.work {
-            let (_, channel) = plan::apart(&self.knobs)?;
-            spec.knobs = Knobs::parse(&channel).map_err(Failure::usage)?;
+        let path = self.path();
+        let Work::Channel(spec) = &mut self.work else {
+            return Ok(());
+        };
+        let (hosts, channel) = plan::apart(&self.knobs)?;
+        match (&mut spec.procedure, path) {
+            (Procedure::Files(files), AnyPath::Files(path)) => {
+                let quota = files.quota;
+                *files = Files::parse(path, &channel).map_err(Failure::usage)?;
+                files.quota = quota;
+                self.host = hosts;
+                spec.check()
+                    .map_err(|error| Failure::usage(format!("{error}: {}", error.remedy)))?;
+            }
+            _ => spec.knobs = Knobs::parse(&channel).map_err(Failure::usage)?,
         }
         Ok(())
     }

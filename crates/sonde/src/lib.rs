@@ -50,6 +50,7 @@ mod source;
 mod suits;
 mod testbed;
 mod tune;
+mod verify;
 mod wanted;
 
 use clap::FromArgMatches;

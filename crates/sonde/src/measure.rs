@@ -37,7 +37,7 @@ use sonde_measure::{
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::Store;
-use sonde_report::{PageError, View};
+use sonde_report::{PageError, VERIFY, View};
 use sonde_sys::tell;
 use sonde_units::BitRate;
 use std::cell::RefCell;
@@ -92,19 +92,24 @@ pub struct Measured {
 
 impl Task {
     /// Does it; the exit code.
-    pub fn run(mut self) -> Result<i32, Failure> {
+    pub fn run(self) -> Result<i32, Failure> {
+        self.run_by(&mut Searches)
+    }
+
+    /// The same, where `source` says what follows.
+    pub fn run_by(mut self, source: &mut dyn Source) -> Result<i32, Failure> {
         self.take_requirements()?;
         if self.is_only_printed() {
             return self.print();
         }
-        let measured = match self.measured(self.observer(Silent), &mut Searches)? {
+        let measured = match self.measured(self.observer(Silent), source)? {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };
         if let Some(reason) = self.plan.all_skipped(&measured.run) {
             tell!("sonde: nothing could be measured: {reason}");
         }
-        self.finish(&measured.run, measured.trouble)
+        self.finish(&measured.run, measured.trouble, source.verified())
     }
 
     /// The plan requires what files and a baseline say.
@@ -426,9 +431,14 @@ impl Task {
             .iter()
             .find(|cell| cell.skipped.is_none() && !now.contains(cell.id.as_str()));
         if let Some(cell) = changed {
-            if cell.factors.knobs.contains_key(TUNE) {
+            let of = |knob: &str| cell.factors.knobs.contains_key(knob);
+            if of(TUNE) || of(VERIFY) {
+                let command = match of(TUNE) {
+                    true => "tune",
+                    false => "probe files --verify",
+                };
                 return Err(Failure::cannot(format!(
-                    "the run {0} has trials of settings: `sonde tune --resume {0}` resumes it",
+                    "the run {0} has trials of settings: `sonde {command} --resume {0}` resumes it",
                     run.head.id
                 )));
             }

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::layout::{Block, TestNetwork};
 use crate::limit;
 use crate::pattern;
+use crate::verify::Verified;
 use sonde_measure::{CellRecord, Run};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,6 +73,11 @@ pub trait Source {
     /// Who would have to be asked is not there.
     fn begins(&mut self, _seen: Seen<'_>) -> Result<Option<Vec<(&'static str, String)>>, Failure> {
         Ok(Some(Vec::new()))
+    }
+
+    /// What became of the findings that it looked into; none where it looks into none.
+    fn verified(&self) -> Option<&Verified> {
+        None
     }
 
     /// After the run has ended, while its hosts are up.

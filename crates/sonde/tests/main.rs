@@ -27,6 +27,7 @@ mod paired {
     pub mod lab_emulation;
     mod lab_ends;
     pub mod lab_files;
+    mod lab_fs;
     pub mod lab_ftp;
     mod lab_hosts;
     mod lab_input;
@@ -82,4 +83,5 @@ mod alone {
     mod lab_traffic_times;
     mod lab_tune;
     mod lab_verdict_times;
+    mod lab_verify;
 }

@@ -30,6 +30,7 @@ pub mod netlink;
 pub mod nicstamps;
 pub mod noise;
 pub mod packet;
+pub mod pages;
 pub mod process;
 pub mod processes;
 pub mod pty;

@@ -1,12 +1,13 @@
-//! Sends and receives of a socket through a ring shared with the kernel (io_uring).
+//! Sends and receives of a socket, and reads and writes of a file, through a ring shared with the kernel (io_uring).
 //!
 //! Model:   [`Ring`] does calls whose memory is the caller's: it returns when the kernel is done with all of them, and cancels
 //!          what did not end in time, so that no borrow outlives the call. Several sends are linked: they go in their order,
 //!          and one that is cut short ends the chain. [`Inflow`] is one receive that stays (multishot) and fills buffers that
-//!          were given to the kernel beforehand. One thread has both.
+//!          were given to the kernel beforehand. [`Ring::pass`] goes over a file with so many reads or writes
+//!          outstanding. One thread has each.
 //! Source:  io_uring(7), io_uring_setup(2): SINGLE_ISSUER (Linux 6.0), DEFER_TASKRUN (6.1); multishot receive (6.0), ring of
 //!          provided buffers (5.19), synchronous cancel (6.0). Without them there is an error, no substitute.
-//! Checked: `chains_send_in_order_and_receives_fill`, `what_does_not_end_is_cancelled`, `an_inflow_ends`.
+//! Checked: `a_file_is_passed_over`, `chains_send_in_order_and_receives_fill`, `what_does_not_end_is_cancelled`, `an_inflow_ends`.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -50,7 +51,7 @@ fn unavailable(error: &io::Error) -> Error {
 }
 
 impl Queue {
-    fn new(poll: bool) -> Result<Self> {
+    fn new(poll: bool, entries: u32) -> Result<Self> {
         let mut builder = IoUring::builder();
         builder.setup_single_issuer().setup_clamp();
         if !poll {
@@ -58,7 +59,7 @@ impl Queue {
             builder.setup_defer_taskrun();
         }
         let ring = builder
-            .build(2 * CHAIN_MAX as u32)
+            .build(entries)
             .map_err(|error| unavailable(&error))?;
         Ok(Self {
             ring,
@@ -171,7 +172,7 @@ impl Ring {
     /// The kernel forbids io_uring or is too old for it.
     pub fn new(poll: bool) -> Result<Self> {
         Ok(Self {
-            queue: Queue::new(poll)?,
+            queue: Queue::new(poll, 2 * CHAIN_MAX as u32)?,
             results: [0; CHAIN_MAX],
         })
     }
@@ -237,6 +238,101 @@ impl Ring {
         Ok(&self.results[..count])
     }
 
+    /// A ring of the calling thread that holds so many reads or writes of a file at once.
+    ///
+    /// # Errors
+    /// The kernel forbids io_uring or is too old for it.
+    pub fn of_depth(depth: u32) -> Result<Self> {
+        Ok(Self {
+            queue: Queue::new(false, depth)?,
+            results: [0; CHAIN_MAX],
+        })
+    }
+
+    /// Goes over the first `file_bytes` of a file in pieces of `piece_bytes`, with as many outstanding as `memory` has room for; what each
+    /// took, in nanoseconds, in the order in which they ended. What is cut short goes on where it was.
+    ///
+    /// # Errors
+    /// A read or write fails, the file ends before, or nothing ends within `timeout`.
+    ///
+    /// # Panics
+    /// With no room for a piece; in another thread than made it.
+    pub fn pass(
+        &mut self,
+        file: BorrowedFd<'_>,
+        is_write: bool,
+        memory: &mut [u8],
+        [piece_bytes, file_bytes]: [u64; 2],
+        timeout: Duration,
+    ) -> Result<Vec<u64>> {
+        assert!(self.queue.is_owned(), "a ring is used by one thread");
+        let slots: Vec<&mut [u8]> = memory.chunks_exact_mut(piece_bytes as usize).collect();
+        assert!(!slots.is_empty(), "memory for a piece");
+        let passed = self.pass_by(file, is_write, slots, [piece_bytes, file_bytes], timeout);
+        if passed.is_err() {
+            self.queue.cancel();
+        }
+        passed
+    }
+
+    fn pass_by(
+        &mut self,
+        file: BorrowedFd<'_>,
+        is_write: bool,
+        mut slots: Vec<&mut [u8]>,
+        [piece_bytes, file_bytes]: [u64; 2],
+        timeout: Duration,
+    ) -> Result<Vec<u64>> {
+        let fd = Fd(file.as_raw_fd());
+        let what = if is_write { "write" } else { "read" };
+        let mut took_ns = Vec::new();
+        let mut pieces: Vec<Option<Piece>> = slots.iter().map(|_| None).collect();
+        let mut next = 0;
+        loop {
+            for (slot, piece) in pieces.iter_mut().enumerate() {
+                if piece.is_some() || next >= file_bytes {
+                    continue;
+                }
+                let length = piece_bytes.min(file_bytes - next);
+                let one = piece.insert(Piece {
+                    offset: next,
+                    done: 0,
+                    length,
+                    begun: Instant::now(),
+                });
+                next += length;
+                let entry = one.entry(fd, is_write, slots[slot]);
+                // SAFETY: the memory is the caller's, who gets it back when nothing is outstanding (`pass`).
+                unsafe { self.queue.push(&entry.user_data(slot as u64)) };
+            }
+            if self.queue.outstanding == 0 {
+                return Ok(took_ns);
+            }
+            let done = self.queue.next(timeout)?;
+            let done = done
+                .ok_or(Errno::TIMEDOUT)
+                .attempt(|| format!("{what} by io_uring"))?;
+            let slot = done.user_data() as usize;
+            let one = pieces[slot].as_mut().expect("what ended was begun");
+            match done.result() {
+                error @ ..=-1 => {
+                    let errno = Errno::from_raw_os_error(-error);
+                    return Err(errno).attempt(|| format!("{what} by io_uring"));
+                }
+                0 => return Err(Errno::NODATA).attempt(|| format!("{what} all of a file")),
+                moved => one.done += moved as u64,
+            }
+            if one.done >= one.length {
+                took_ns.push(u64::try_from(one.begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
+                pieces[slot] = None;
+                continue;
+            }
+            let entry = one.entry(fd, is_write, slots[slot]);
+            // SAFETY: as above.
+            unsafe { self.queue.push(&entry.user_data(slot as u64)) };
+        }
+    }
+
     /// Cancels what is outstanding and keeps what it came to, which may be a part.
     fn cancelled(&mut self) -> usize {
         let before = self.queue.outstanding;
@@ -252,6 +348,30 @@ impl Ring {
             }
         }
         before
+    }
+}
+
+/// A part of a file that is under way.
+struct Piece {
+    offset: u64,
+    done: u64,
+    length: u64,
+    begun: Instant,
+}
+
+impl Piece {
+    /// What is left of it.
+    fn entry(&self, fd: Fd, is_write: bool, memory: &mut [u8]) -> squeue::Entry {
+        let left = &mut memory[self.done as usize..self.length as usize];
+        let (length, offset) = (left.len() as u32, self.offset + self.done);
+        match is_write {
+            true => opcode::Write::new(fd, left.as_ptr(), length)
+                .offset(offset)
+                .build(),
+            false => opcode::Read::new(fd, left.as_mut_ptr(), length)
+                .offset(offset)
+                .build(),
+        }
     }
 }
 
@@ -356,7 +476,7 @@ impl Inflow {
     /// # Panics
     /// With another number of buffers, or no bytes.
     pub fn new(buffers: u16, buffer_bytes: usize, poll: bool) -> Result<Self> {
-        let queue = Queue::new(poll)?;
+        let queue = Queue::new(poll, 2 * CHAIN_MAX as u32)?;
         let mut provided = Provided::new(buffers, buffer_bytes);
         // SAFETY: the ring of buffers and their memory live until the queue has cancelled what uses them (`Drop`).
         let registered = unsafe {
@@ -469,6 +589,57 @@ mod tests {
             assert_eq!(answer, [1, 1, 1, 1, 2, 2, 2, 2]);
             echo.join().unwrap();
         }
+    }
+
+    #[test]
+    fn a_file_is_passed_over() {
+        let path = std::env::temp_dir().join(format!("sonde-uring-{}", std::process::id()));
+        let mut options = std::fs::File::options();
+        let file = options.read(true).write(true).create_new(true).open(&path);
+        let file = file.unwrap();
+        std::fs::remove_file(&path).unwrap();
+        if ring(false).is_none() {
+            return;
+        }
+        let mut ring = Ring::of_depth(4).unwrap();
+        let mut memory: Vec<u8> = [1_u8, 2, 3, 4]
+            .iter()
+            .flat_map(|one| [*one; 1_000])
+            .collect();
+        // 10 pieces, the last of which is short, of which 4 are outstanding.
+        let sizes = [1_000, 9_500];
+        let took = ring
+            .pass(file.as_fd(), true, &mut memory, sizes, SOON)
+            .unwrap();
+        assert_eq!((took.len(), file.metadata().unwrap().len()), (10, 9_500));
+        let mut whole = Vec::new();
+        (&file).read_to_end(&mut whole).unwrap();
+        // Each piece is of one slot's bytes; the first four are of theirs.
+        for (at, piece) in whole.chunks(1_000).enumerate() {
+            assert!(piece.iter().all(|byte| *byte == piece[0]), "piece {at}");
+        }
+        assert_eq!(
+            [whole[0], whole[1_000], whole[2_000], whole[3_000]],
+            [1, 2, 3, 4]
+        );
+        let mut memory = vec![0; 4_000];
+        let took = ring
+            .pass(file.as_fd(), false, &mut memory, sizes, SOON)
+            .unwrap();
+        assert_eq!(took.len(), 10);
+        assert!(memory.iter().all(|byte| (1..=4).contains(byte)));
+        // A file that ends before is an error, after which the ring is good for the next.
+        let error = ring.pass(file.as_fd(), false, &mut memory, [1_000, 20_000], SOON);
+        assert!(
+            error
+                .unwrap_err()
+                .to_string()
+                .contains("read all of a file")
+        );
+        let took = ring
+            .pass(file.as_fd(), false, &mut memory, sizes, SOON)
+            .unwrap();
+        assert_eq!(took.len(), 10);
     }
 
     #[test]

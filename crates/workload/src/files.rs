@@ -9,6 +9,7 @@ pub mod client;
 pub mod counts;
 pub mod disk;
 mod exchange;
+mod fs;
 pub mod ftp;
 #[doc(hidden)]
 pub mod fuzz;
@@ -17,6 +18,7 @@ mod launch;
 pub mod mount;
 pub mod nfs;
 pub mod pattern;
+mod rounds;
 pub mod rpc;
 pub mod server;
 pub mod session;
@@ -25,4 +27,4 @@ pub mod store;
 pub mod xdr;
 
 pub use exchange::Exchange;
-pub use launch::SERVICE;
+pub use launch::{SCRATCH_MARK, SERVICE};

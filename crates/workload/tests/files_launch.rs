@@ -133,3 +133,42 @@ fn a_service_time_is_in_each_call() {
     // One call at a time: all were answered within the time of the rounds.
     assert!(facts.span_ns.unwrap() >= calls * 3_000_000);
 }
+
+#[test]
+fn clients_share_a_server() {
+    for (path, op, more) in [
+        ("nfs3:tcp", "read", ("outstanding", "2")),
+        ("nfs2:udp", "create", ("names", "20")),
+        ("ftp", "write", ("copy", "8KiB")),
+    ] {
+        let knobs = [("op", op), ("clients", "3"), more];
+        let (measured, _) = launch(&spec(path, &knobs, &[100_000]));
+        let of = |quantity| median(&measured, 0, quantity).unwrap();
+        let facts = measured.evidence.files.values().next().unwrap();
+        let least = facts.client_share_least_ppm.unwrap();
+        let most = facts.client_share_most_ppm.unwrap();
+        // Of three, one has a third of the rate at most where it has least.
+        assert!(least > 0 && least <= 333_334, "{facts:?}");
+        assert!((333_333..1_000_000).contains(&most), "{facts:?}");
+        // The calls of all, each of which had a round at least.
+        let calls = facts.calls.unwrap();
+        assert!(calls >= 3 && of(Quantity::ServiceNs) > 1_000);
+        if path != "ftp" {
+            all_is_accounted_for(facts);
+        }
+        let rate = of(Quantity::RatePerS);
+        match measured.sizes[0].size_bytes {
+            0 => assert!(rate > 0),
+            size => {
+                // Each client's bytes and calls are of the same rounds.
+                let bits = of(Quantity::ThroughputBps) as f64;
+                let calls_of_file = match path {
+                    "ftp" => 1,
+                    _ => size.div_ceil(65_536),
+                };
+                let wanted = rate as f64 / 1e3 / calls_of_file as f64 * size as f64 * 8.0;
+                assert!((bits / wanted - 1.0).abs() < 0.01, "{bits} {wanted}");
+            }
+        }
+    }
+}

@@ -5,6 +5,7 @@ mod files_partners;
 mod files_sockets;
 mod files_store;
 mod files_virtual;
+mod fs_launch;
 mod ftp_launch;
 mod ftp_partners;
 mod ftp_sockets;

@@ -73,9 +73,11 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Of a file of so many bytes; none of another service, or where a stage was not measured.
+    /// Of a file of so many bytes; none of another service, of several clients, or where a stage was not
+    /// measured.
     pub fn of(files: &Files, size_bytes: u64, facts: &FilesFacts) -> Option<Self> {
-        if files.service != Service::Ftp {
+        // Those of several clients go on beside each other.
+        if files.service != Service::Ftp || files.clients > 1 {
             return None;
         }
         let socket_ns = facts.own_call_ns?.saturating_sub(facts.own_null_ns?);

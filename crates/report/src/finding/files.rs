@@ -1,6 +1,6 @@
 //! What holds a service of files.
 //!
-//! Model:   of each line the largest files, or the calls on names; one of these, the first that holds. `lost-at-receive-buffer`: datagrams
+//! Model:   calls outstanding are those of all clients. Of each line the largest files, or the calls on names; one of these, the first that holds. `lost-at-receive-buffer`: datagrams
 //!          were lost at the server's socket, and one in a thousand messages or more was sent again. `disk-bound`: the rate is 0.8 to 1.1 of
 //!          that of the modelled disk. `daemons-short`: with fewer daemons than calls outstanding, these were held in nine tenths of the
 //!          time. Where the terms that were measured apart explain the call (0.5 to 1.1 of it, [`crate::limit`]'s bounds): with one call
@@ -11,12 +11,12 @@
 //! Units:   nanoseconds, bits a second, shares.
 //! Checked: `each_bound_is_named`, `of_a_line_one_is_named`, `what_is_not_explained_is_not_named`.
 
-use super::{Finding, Severity};
+use super::{Finding, Severity, VERIFY};
 use crate::files::{Facts, FilesCell, cells};
 use crate::index::{Index, p50};
 use crate::words::files::{Bound, Held};
+use sonde_measure::Status;
 use sonde_measure::files::Files;
-use sonde_measure::{Line, Status};
 
 /// Below this part of messages nothing is said of what was lost.
 const NOTEWORTHY: f64 = 1e-3;
@@ -36,32 +36,47 @@ pub(super) const IDS: &[&str] = &[
 
 /// Of each line one.
 pub(super) fn held(index: &Index<'_>) -> Vec<Finding> {
-    let mut largest: Vec<(Line, FilesCell<'_>)> = Vec::new();
+    let all = held_cells(index);
+    let found = |(cell, bound): &(FilesCell<'_>, Bound)| {
+        let held = said(cell, *bound)?;
+        Some(Finding::said(bound.rule(), Severity::Advice, &held).on(&cell.line))
+    };
+    all.iter().filter_map(found).collect()
+}
+
+/// What is said of a cell that is held.
+pub(super) fn said<'c>(cell: &'c FilesCell<'_>, bound: Bound) -> Option<Held<'c>> {
+    Some(Held {
+        line: &cell.line,
+        operation: cell.files.operation.name(),
+        size_bytes: cell.row.size_bytes,
+        rate_bps: cell.row.size_bytes.map(|_| p50(cell.row)),
+        call_ns: cell.call_ns?,
+        bound,
+    })
+}
+
+/// Of each line the cell of its largest files, with what holds it; without what was measured to look into a finding.
+pub(super) fn held_cells<'i>(index: &'i Index<'_>) -> Vec<(FilesCell<'i>, Bound)> {
+    let mut largest: Vec<FilesCell<'_>> = Vec::new();
     let cells = cells(index).into_iter();
-    for cell in cells.filter(|cell| cell.row.status == Status::Measured) {
-        match largest.iter_mut().find(|(line, _)| *line == cell.line) {
-            Some((_, known)) if known.row.size_bytes < cell.row.size_bytes => *known = cell,
+    let cells = cells.filter(|cell| cell.row.status == Status::Measured);
+    for cell in cells.filter(|cell| !cell.row.knobs.contains_key(VERIFY)) {
+        match largest.iter_mut().find(|known| known.line == cell.line) {
+            Some(known) if known.row.size_bytes < cell.row.size_bytes => *known = cell,
             Some(_) => {}
-            None => largest.push((cell.line.clone(), cell)),
+            None => largest.push(cell),
         }
     }
-    let found = |(line, cell): &(Line, FilesCell<'_>)| {
+    let held = |cell: FilesCell<'i>| {
         let rate_bps = cell.row.size_bytes.map(|_| p50(cell.row));
         let bound = match cell.is_transfer() {
-            true => stage(cell)?,
+            true => stage(&cell)?,
             false => bound(&cell.files, &cell.facts, rate_bps, cell.call_ns?)?,
         };
-        let held = Held {
-            line,
-            operation: cell.files.operation.name(),
-            size_bytes: cell.row.size_bytes,
-            rate_bps,
-            call_ns: cell.call_ns?,
-            bound,
-        };
-        Some(Finding::said(bound.rule(), Severity::Advice, &held).on(line))
+        Some((cell, bound))
     };
-    largest.iter().filter_map(found).collect()
+    largest.into_iter().filter_map(held).collect()
 }
 
 /// The slowest stage, where all of them explain the transfer.
@@ -96,14 +111,14 @@ fn bound(files: &Files, facts: &Facts, rate_bps: Option<f64>, call_ns: f64) -> O
     }
     let daemons = u64::from(files.daemons);
     let busy = facts.held_ns as f64 / (facts.span_ns.max(1) * daemons) as f64;
-    if busy >= BUSY && files.daemons < files.outstanding {
+    if busy >= BUSY && files.daemons < files.under_way() {
         return Some(Bound::Daemons { daemons, busy });
     }
     let expected_ns = facts.expected_ns()? as f64;
     let (service_ns, trip_ns) = (facts.service_ns? as f64, facts.trip_ns? as f64);
     let part = expected_ns / call_ns.max(1.0);
-    if files.outstanding > 1 {
-        let outstanding = u64::from(files.outstanding);
+    if files.under_way() > 1 {
+        let outstanding = u64::from(files.under_way());
         return (0.67..=1.1).contains(&part).then_some(Bound::Window {
             outstanding,
             expected_ns,

@@ -155,7 +155,7 @@ fn line(index: &Index<'_>, cell: &FilesCell<'_>) -> Vec<String> {
     } = cell;
     let micros = |ns: Option<u64>| scaled(ns.map(|ns| ns as f64), 1e3, 4);
     let left = match (cell.call_ns, facts.expected_ns()) {
-        (Some(call_ns), Some(expected_ns)) if files.outstanding == 1 => {
+        (Some(call_ns), Some(expected_ns)) if files.under_way() == 1 => {
             rest(call_ns, expected_ns, 1e3)
         }
         _ => DASH.into(),

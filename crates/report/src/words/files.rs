@@ -59,6 +59,45 @@ impl Bound {
     }
 }
 
+/// Why the setting that a finding names cannot be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// The receive buffer.
+    LargestBuffer,
+    /// Calls outstanding.
+    MostOutstanding,
+    /// The transfer.
+    LargestTransfer,
+    /// A transfer is the whole file already.
+    OneCall,
+    /// A store in memory, without a modelled disk.
+    Memory,
+    /// The copy buffer of FTP.
+    LargestCopy,
+    /// The window of FTP.
+    LargestWindow,
+    /// No window was set.
+    NoWindow,
+}
+
+impl Settled {
+    /// In words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::LargestBuffer => "the receive buffer is the largest that can be asked for",
+            Self::MostOutstanding => "so many calls are outstanding as a client can have",
+            Self::LargestTransfer => "its transfers are the largest that the path has",
+            Self::OneCall => "a file goes in one call, and larger transfers carry no more",
+            Self::Memory => "it is the memory of the host, of which nothing can be set",
+            Self::LargestCopy => "its copy buffer is the largest that there is",
+            Self::LargestWindow => "its window is the largest that can be asked for",
+            Self::NoWindow => {
+                "no window is set: it is the network, or what the hosts have of buffers"
+            }
+        }
+    }
+}
+
 /// A service that is held.
 pub(crate) struct Held<'l> {
     pub line: &'l Line,

@@ -19,12 +19,14 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 60] = [
+const OPTIONS: [(&str, &str, Shown); 62] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
     ("transfer", WHAT, Always),
     ("outstanding", WHAT, Always),
+    ("clients", WHAT, Always),
+    ("verify", WHAT, Always),
     ("mode", WHAT, LongOnly),
     ("streams", WHAT, Always),
     ("method", WHAT, LongOnly),

@@ -2,7 +2,7 @@
 //!
 //! Model:   what is ours is known by our own marks or by its place, never by a name that others may have: words that only sonde starts
 //!          itself with, a variable that an agent gives to what it starts, a file in each folder of a run, the lists of changed
-//!          settings, our folder for builds, the store. It is of a dead run where its owner is gone: a process whose parent is
+//!          settings, our folder for builds, the store, a marked directory of files that no worker has locked. It is of a dead run where its owner is gone: a process whose parent is
 //!          no sonde, a folder that no process uses. What is looked at twice, a second apart, and seen both times is told: a run
 //!          that is just ending takes away its own. Namespaces, interfaces and mounts of a lab last as long as its processes, and go with these.
 //! Checked: `dead_runs_are_found_and_cleared` of `tests/lab_leftovers.rs`, for settings, processes and folders.
@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_fleet::{COPY_MARK, FOLDER_MARK};
@@ -23,6 +24,7 @@ use sonde_probe::{PROGRAM_MARK, worker_of};
 use sonde_record::Store;
 use sonde_sys::process;
 use sonde_sys::processes::{self, Seen};
+use sonde_workload::files::SCRATCH_MARK;
 
 use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
@@ -196,6 +198,7 @@ fn find(places: &Places) -> Vec<Leftover> {
     found.extend(all.iter().filter_map(|one| left_process(one, &all, &ids)));
     found.extend(folders);
     found.extend(files(places));
+    found.extend(scratches(places));
     // A guard would put settings back when it ends: these are first.
     found.sort_by(|a, b| {
         (a.kind != Kind::Settings, a.kind, &a.at).cmp(&(b.kind != Kind::Settings, b.kind, &b.at))
@@ -439,8 +442,71 @@ fn files(places: &Places) -> Vec<Leftover> {
     found
 }
 
+/// Directories of files whose workers are gone: these lock them for as long as they live.
+fn scratches(places: &Places) -> Vec<Leftover> {
+    let [mark, text] = SCRATCH_MARK;
+    let is_scratch = |path: &PathBuf| {
+        let seen = |path: &Path| fs::symlink_metadata(path);
+        let marked = path.join(mark);
+        let is_marked = seen(&marked)
+            .is_ok_and(|seen| seen.is_file() && is_own(&seen) && seen.len() == text.len() as u64);
+        seen(path).is_ok_and(|seen| seen.is_dir() && is_own(&seen))
+            && is_marked
+            && fs::read(&marked).is_ok_and(|bytes| bytes == text.as_bytes())
+    };
+    let is_free = |path: &PathBuf| {
+        let lock = FlockOperation::NonBlockingLockExclusive;
+        fs::File::open(path).is_ok_and(|directory| flock(&directory, lock).is_ok())
+    };
+    let all = places.temporary.iter().flat_map(|folder| entries(folder));
+    let left = all.filter(|path| is_scratch(path) && is_free(path));
+    let known = "the mark of a directory of files is in it, and the worker that locked it is gone";
+    left.map(|path| Leftover::of_path(Kind::Folder, &path, known))
+        .collect()
+}
+
 fn is_open(path: &Path) -> bool {
     processes::all()
         .iter()
         .any(|one| processes::uses(one.pid, path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_a_worker_that_is_gone_are_found() {
+        let [mark, text] = SCRATCH_MARK;
+        let above = std::env::temp_dir().join(format!("sonde-leftovers-{}", std::process::id()));
+        let make = |name: &str, text: &str| {
+            let path = above.join(name);
+            fs::create_dir_all(&path).unwrap();
+            let mode =
+                |mode| <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(mode);
+            fs::set_permissions(&path, mode(0o700)).unwrap();
+            fs::write(path.join(mark), text).unwrap();
+            fs::set_permissions(path.join(mark), mode(0o600)).unwrap();
+            path
+        };
+        let (left, used) = (make("sonde-files-1-a", text), make("sonde-files-2-b", text));
+        // The same name, and another's text.
+        make("sonde-files-3-c", "sonde-files/9\n");
+        let lock = fs::File::open(&used).unwrap();
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let places = Places {
+            temporary: vec![above.clone()],
+            copies: Vec::new(),
+            out: above.clone(),
+            builds: None,
+            here: None,
+        };
+        let mut found = scratches(&places);
+        let all: Vec<Option<String>> = found.iter().map(Leftover::name).collect();
+        assert_eq!(all, [Some("sonde-files-1-a".into())]);
+        found[0].clear();
+        assert!(!left.exists() && used.exists(), "{found:?}");
+        drop(lock);
+        fs::remove_dir_all(&above).unwrap();
+    }
 }

@@ -106,9 +106,12 @@ pub(super) fn estimate_ns(net: &TestNetwork, spec: &Spec) -> Result<u64, Failure
             // The server measures itself, and the file is written and passed once before.
             Procedure::Files(files) if files.service == Service::Ftp => {
                 let wire = round_trip_ns(net, spec.path, *size)? / 2;
-                files.quota.budget_ns + transfers_ns(files, *size, wire)
+                files.quota.budget_ns + u64::from(files.clients) * transfers_ns(files, *size, wire)
             }
-            Procedure::Files(files) => files.quota.budget_ns + FILES_BESIDE_NS + 4 * trip,
+            Procedure::Files(files) => {
+                let clients = u64::from(files.clients);
+                files.quota.budget_ns + FILES_BESIDE_NS + (3 * clients + 1) * trip
+            }
         };
     }
     Ok(sum)

@@ -5,13 +5,14 @@
 //! Checked: the end-to-end tests of `assess` and `probe`; `lab_accept.rs`.
 
 use super::{Task, not_kept, say_report, say_where, write_report};
-use crate::document::{self, Command, Document};
+use crate::document::{self, Command, Document, Probed};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::output::{self, Print, say};
 use crate::require::{self, Judgements};
 use crate::shown::{self, Form};
+use crate::verify::Verified;
 use crate::wanted::{too_few, too_wide};
 use sonde_measure::{Judged, Run};
 use sonde_record::Judgement;
@@ -48,7 +49,12 @@ pub fn requirements_text(judgements: &Judgements, columns: usize) -> Option<Stri
 
 impl Task {
     /// Prints what was measured, writes the report, and says how it went.
-    pub(super) fn finish(&self, run: &Run, trouble: Option<String>) -> Result<i32, Failure> {
+    pub(super) fn finish(
+        &self,
+        run: &Run,
+        trouble: Option<String>,
+        verified: Option<&Verified>,
+    ) -> Result<i32, Failure> {
         let rows = run.rows();
         let mut warnings = run.warnings.clone();
         let mut outcome = Outcome::of(run, self.strict);
@@ -81,7 +87,10 @@ impl Task {
         } else if self.print == Print::Csv {
             output::rows(run)?;
         } else if self.print == Print::Json {
-            let command = Command::of(run);
+            let command = match verified {
+                Some(_) => Command::Probe(Probed { verified }),
+                None => Command::of(run),
+            };
             let verdict = outcome.judgement_with(&judgements);
             document::print(&Document {
                 warnings: warnings.clone(),
@@ -89,6 +98,9 @@ impl Task {
             })?;
         } else {
             shown::print(run, self.form, output::width(), &Place::default());
+            if let Some(verified) = verified {
+                say!("\n{}", verified.text(output::width()));
+            }
             let columns = output::width().min(COLUMNS);
             if let Some(text) = requirements_text(&judgements, columns) {
                 say!("\n{text}");

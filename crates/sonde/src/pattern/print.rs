@@ -5,7 +5,7 @@
 //! Checked: `tests/lab_pattern.rs`.
 
 use super::incast;
-use crate::document::{self, Command, Document};
+use crate::document::{self, Command, Document, Probed};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -56,7 +56,11 @@ pub(super) fn all(
     } else if task.print == Print::Json {
         document::print(&Document {
             warnings: run.warnings.iter().chain(&said).cloned().collect(),
-            ..document::of_run(Command::Probe, run, ended.judgement_with(judgements))
+            ..document::of_run(
+                Command::Probe(Probed::default()),
+                run,
+                ended.judgement_with(judgements),
+            )
         })?;
     } else {
         let table = sonde_report::flows_table(run, output::width());

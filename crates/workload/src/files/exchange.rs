@@ -137,7 +137,7 @@ impl Exchange {
     fn of(files: &Files, over: Path, call: &Call<'_>, reply: &Reply<'_>) -> Self {
         let version = match files.service {
             Service::Nfs2 => Version::V2,
-            Service::Nfs3 | Service::Ftp => Version::V3,
+            Service::Nfs3 | Service::Ftp | Service::Fs => Version::V3,
         };
         let beside = if over == Path::Tcp { MARK } else { 0 };
         let Some(procedure) = call.procedure(version) else {

@@ -2,34 +2,35 @@
 //!
 //! Model:   the server first measures itself over its own loopback: a call that does nothing and the call that is asked for, from its
 //!          cache, one at a time. Then the client does the operation again and again until its budget is used up; a round is one pass
-//!          over a whole file, or one call for each name. The first round is discarded. Counts of both ends are read before and after
+//!          over a whole file, or one call for each name. The first round is discarded. Several clients are made one after the other and go on at once. Counts of both ends are read before and after
 //!          the rounds, so that what was sent, what came and what was lost can be held against each other.
 //! Units:   nanoseconds, bytes; rates in bits a second; CPU time for a byte in picoseconds, calls a second in thousandths.
 //! Checked: `crates/workload/tests/files_launch.rs`; `lab_files` of the command.
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{self as disk, FlockOperation, Mode, OFlags};
 use sonde_measure::files::{Files, Meta, Operation, Service, Store as Kept};
-use sonde_measure::{
-    Buffer, FilesFacts, Interference, Measurement, Path, Phase, Procedure, Quantity, Spec,
-};
+use sonde_measure::{Buffer, FilesFacts, Interference, Path as Route, Procedure, Spec};
 use sonde_probe::agent::{FileService, Opened};
 use sonde_probe::{
     Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch, await_begin,
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::{cpu, thread};
+use sonde_sys::thread;
 use sonde_units::Span;
 
-use super::client::Timers;
+use super::client::{Counters, Timers};
 use super::counts::Counts;
+use super::fs;
 use super::ftp;
 use super::host::{Host, Own};
 use super::mount::{Mount, Over, Reach, Trouble};
 use super::nfs::{Handle, Stable, Version};
+use super::rounds::{Rounds, Turns, rounds};
 use super::server::{self, Server};
 use super::session::{Job, One, Sink, Terms};
 use super::sockets;
@@ -49,27 +50,66 @@ const OWN_CALLS_MAX: u64 = 50;
 /// A client's receive buffer holds what is outstanding, as the kernel counts it.
 const RECEIVE_BUFFER_MAX: u64 = 8 << 20;
 
-/// A directory of its own, which goes with it.
+/// The file in a worker's directory of files by which it is known, and what stands in it.
+pub const SCRATCH_MARK: [&str; 2] = ["sonde-files", "sonde-files/1\n"];
+
+/// A directory of its own, which goes with it. It is locked for as long, so that one of a worker that was killed can be known (`sonde doctor --leftovers`):
+/// the number of a process says nothing outside its lab.
 #[derive(Debug)]
-pub(super) struct Scratch(PathBuf);
+pub(super) struct Scratch {
+    path: PathBuf,
+    lock: OwnedFd,
+}
 
 impl Scratch {
     pub(super) fn new() -> Result<Self> {
+        Self::within(&std::env::temp_dir())
+    }
+
+    /// In a directory of the host.
+    pub(super) fn within(place: &Path) -> Result<Self> {
         let name = format!("sonde-files-{}-{:x}", std::process::id(), monotonic_ns());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).map_err(control("make a directory for files"))?;
-        Ok(Self(path))
+        let path = place.join(name);
+        let made = disk::mkdir(&path, Mode::RWXU);
+        made.map_err(|errno| fs::refused("make", &path, errno))?;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = disk::open(&path, flags, Mode::empty());
+        let lock = lock.map_err(|errno| fs::refused("open", &path, errno))?;
+        let scratch = Self { path, lock };
+        let path = scratch.path.join("files");
+        disk::mkdir(&path, Mode::RWXU).map_err(|errno| fs::refused("make", &path, errno))?;
+        let lock = disk::flock(&scratch.lock, FlockOperation::NonBlockingLockExclusive);
+        let [mark, text] = SCRATCH_MARK;
+        // Without a lock one that is in use would be taken for one that was left: it has no mark, and is not found.
+        if lock.is_ok() {
+            let path = scratch.path.join(mark);
+            let marked = std::fs::write(&path, text);
+            let errno = |error| rustix::io::Errno::from_io_error(&error);
+            marked.map_err(|error| {
+                fs::refused(
+                    "write",
+                    &path,
+                    errno(error).unwrap_or(rustix::io::Errno::IO),
+                )
+            })?;
+        }
+        Ok(scratch)
+    }
+
+    /// The directory of the files themselves.
+    pub(super) fn path(&self) -> PathBuf {
+        self.path.join("files")
     }
 
     pub(super) fn folder(&self) -> Result<Folder> {
-        Folder::open(&self.0, false).map_err(control("open a directory for files"))
+        Folder::open(&self.path(), false).map_err(control("open a directory for files"))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         // What is left is in a directory for what is left.
-        drop(std::fs::remove_dir_all(&self.0));
+        drop(std::fs::remove_dir_all(&self.path));
     }
 }
 
@@ -100,14 +140,14 @@ fn files_of(spec: &Spec) -> Result<Files> {
 const fn version(service: Service) -> Version {
     match service {
         Service::Nfs2 => Version::V2,
-        // FTP has a launch of its own.
-        Service::Nfs3 | Service::Ftp => Version::V3,
+        // The others have a launch of their own.
+        Service::Nfs3 | Service::Ftp | Service::Fs => Version::V3,
     }
 }
 
-const fn over(path: Path) -> Over {
+const fn over(path: Route) -> Over {
     match path {
-        Path::Tcp => Over::Tcp,
+        Route::Tcp => Over::Tcp,
         _ => Over::Udp,
     }
 }
@@ -133,6 +173,9 @@ fn serve(request: &Serve, stop: BorrowedFd<'_>, opened: Opened<'_>) -> Result<Se
     let files = files_of(&request.spec)?;
     // Without it sleeps end some 50 µs late.
     sonde_sys::clock::timer_slack_min()?;
+    if files.service == Service::Fs {
+        return fs::serve(request, stop, opened);
+    }
     match files.store {
         Kept::Memory => serve_by(request, &files, Memory::new(MEMORY_BYTES), stop, opened),
         Kept::Scratch => {
@@ -151,7 +194,9 @@ fn serve_by<S: Store + Send>(
 ) -> Result<Served> {
     match files.service {
         Service::Ftp => ftp::launch::serve(request, files, store, stop, opened),
-        Service::Nfs2 | Service::Nfs3 => serve_from(request, files, store, stop, opened),
+        Service::Nfs2 | Service::Nfs3 | Service::Fs => {
+            serve_from(request, files, store, stop, opened)
+        }
     }
 }
 
@@ -337,6 +382,10 @@ impl Client {
         })
     }
 
+    fn counters(&self) -> Counters {
+        *self.mount.session().calls().counters()
+    }
+
     fn run(&mut self, job: Job) -> Result<super::session::Done> {
         self.mount.run(job).map_err(|error| trouble(&error))
     }
@@ -456,6 +505,7 @@ fn measure(request: &Measure) -> Result<Measured> {
     for (at, size_bytes) in sizes.into_iter().enumerate() {
         let size = match files.service {
             Service::Ftp => ftp::launch::one_size(request, &files, at, size_bytes, &mut measured),
+            Service::Fs => fs::one_size(request, &files, size_bytes, &mut measured),
             _ => one_size(request, &files, at, size_bytes, &mut measured),
         }?;
         measured.sizes.push(size);
@@ -472,22 +522,23 @@ struct Sight {
     late_replies: u64,
     client_dropped: u64,
     client_torn: u64,
-    cpu_ns: u64,
     at_ns: u64,
 }
 
 impl Sight {
-    fn of(client: &mut Client) -> Result<Self> {
-        let server = client.mount.counts().map_err(|error| trouble(&error))?;
-        let counters = *client.mount.session().calls().counters();
+    /// Of all clients, and of the server as the first of them is told.
+    fn of(clients: &mut [Client]) -> Result<Self> {
+        let first = clients.first_mut().map(|client| client.mount.counts());
+        let server = first.transpose().map_err(|error| trouble(&error))?;
+        let server = server.unwrap_or_default();
+        let sum = |of: fn(&Client) -> u64| clients.iter().map(of).sum();
         Ok(Self {
             server,
-            calls: counters.calls,
-            retransmissions: counters.retransmissions,
-            late_replies: counters.unexpected,
-            client_dropped: client.mount.dropped(),
+            calls: sum(|client| client.counters().calls),
+            retransmissions: sum(|client| client.counters().retransmissions),
+            late_replies: sum(|client| client.counters().unexpected),
+            client_dropped: sum(|client| client.mount.dropped()),
             client_torn: sockets::reassembly_failed().unwrap_or(0),
-            cpu_ns: cpu::thread_cpu_ns(),
             at_ns: monotonic_ns(),
         })
     }
@@ -513,33 +564,55 @@ fn one_size(
     };
     // Calls of one mount are not those of another.
     let first = 0x1000_0000 + ((at as u32) << 20);
-    let mount = Mount::open(reach, terms(files), first).map_err(|error| trouble(&error))?;
-    let mut client = Client::open(mount, files, &format!("d{at}"), size_bytes)?;
-    client.is_checked = spec.verify;
-    client.prepare()?;
-    let null_ns = nulls(&mut client.mount, NULLS)?;
-    client.round()?;
-    client.restore()?;
-    drain(&mut client.mount, &mut Series::new());
+    let mut clients = Vec::new();
+    let mut null_ns = None;
+    for nth in 0..files.clients {
+        let mount = Mount::open(reach.clone(), terms(files), first);
+        let mount = mount.map_err(|error| trouble(&error))?;
+        let mut client = Client::open(mount, files, &place(at, nth), size_bytes)?;
+        client.is_checked = spec.verify;
+        client.prepare()?;
+        if null_ns.is_none() {
+            null_ns = Some(nulls(&mut client.mount, NULLS)?);
+        }
+        client.round()?;
+        client.restore()?;
+        drain(&mut client.mount, &mut Series::new());
+        clients.push(client);
+    }
 
     await_begin(request.begin_ns, 0)?;
     let watch = Watch::begin()?;
-    let before = Sight::of(&mut client)?;
-    let rounds = rounds(&mut client, files)?;
-    let after = Sight::of(&mut client)?;
+    let before = Sight::of(&mut clients)?;
+    let rounds = rounds(&mut clients, files)?;
+    let after = Sight::of(&mut clients)?;
     watch.end(&mut measured.interference, None)?;
-    client.leave()?;
-    let facts = facts(&before, &after, null_ns);
+    clients.iter_mut().try_for_each(Client::leave)?;
+    let mut facts = facts(&before, &after, null_ns);
+    share(&mut facts, &rounds);
     let retransmissions = facts.retransmissions;
     measured.evidence.files.insert(size_bytes, facts);
-    let cpu_ns = [
-        after.cpu_ns - before.cpu_ns,
-        after.server.cpu_ns.saturating_sub(before.server.cpu_ns),
-    ];
-    Ok(rounds.measured(size_bytes, retransmissions, cpu_ns))
+    let server_ns = after.server.cpu_ns.saturating_sub(before.server.cpu_ns);
+    Ok(rounds.measured(size_bytes, retransmissions, Some(server_ns)))
 }
 
-fn facts(before: &Sight, after: &Sight, null_ns: u64) -> FilesFacts {
+/// The name of what a client of several has for files of one of the sizes.
+pub(super) fn place(at: usize, nth: u32) -> String {
+    match nth {
+        0 => format!("d{at}"),
+        _ => format!("d{at}-{nth}"),
+    }
+}
+
+/// How several clients shared the server.
+pub(super) fn share(facts: &mut FilesFacts, rounds: &Rounds) {
+    if let Some([least, most]) = rounds.shares_ppm {
+        facts.client_share_least_ppm = Some(least);
+        facts.client_share_most_ppm = Some(most);
+    }
+}
+
+fn facts(before: &Sight, after: &Sight, null_ns: Option<u64>) -> FilesFacts {
     let server = after.server.since(&before.server);
     FilesFacts {
         calls: Some(after.calls - before.calls),
@@ -559,23 +632,11 @@ fn facts(before: &Sight, after: &Sight, null_ns: u64) -> FilesFacts {
         held_ns: Some(server.held_ns),
         span_ns: Some(after.at_ns - before.at_ns),
         receive_buffer_bytes: Some(server.receive_buffer_bytes),
-        null_ns: Some(null_ns),
+        null_ns,
         own_null_ns: Some(server.own_null_ns).filter(|ns| *ns > 0),
         own_call_ns: Some(server.own_call_ns).filter(|ns| *ns > 0),
         ..FilesFacts::default()
     }
-}
-
-/// Who does an operation again and again.
-pub(super) trait Turns {
-    /// Bytes of the file.
-    fn size_bytes(&self) -> u64;
-    /// One round; the calls that it took.
-    fn round(&mut self) -> Result<u64>;
-    /// What a round changed is as it was before it.
-    fn restore(&mut self) -> Result<()>;
-    /// Takes what calls took.
-    fn drain(&mut self, into: &mut Series);
 }
 
 impl Turns for Client {
@@ -593,90 +654,5 @@ impl Turns for Client {
 
     fn drain(&mut self, into: &mut Series) {
         drain(&mut self.mount, into);
-    }
-}
-
-/// What the rounds gave.
-#[derive(Debug)]
-pub(super) struct Rounds {
-    throughput: Series,
-    calls_per_s: Series,
-    service: Series,
-    pub(super) calls: u64,
-    bytes: u64,
-}
-
-/// Rounds until the budget is used up.
-pub(super) fn rounds(client: &mut impl Turns, files: &Files) -> Result<Rounds> {
-    let mut rounds = Rounds {
-        throughput: Series::new(),
-        calls_per_s: Series::new(),
-        service: Series::new(),
-        calls: 0,
-        bytes: 0,
-    };
-    let end_ns = monotonic_ns().saturating_add(files.quota.budget_ns);
-    loop {
-        let begin_ns = monotonic_ns();
-        let calls = client.round()?;
-        let took_ns = (monotonic_ns() - begin_ns).max(1);
-        let per_s = |count: u64, unit: u64| {
-            let all = u128::from(count) * u128::from(unit) * 1_000_000_000;
-            u64::try_from(all / u128::from(took_ns)).unwrap_or(u64::MAX)
-        };
-        rounds.throughput.record(per_s(client.size_bytes(), 8));
-        rounds.calls_per_s.record(per_s(calls, 1_000));
-        rounds.calls += calls;
-        rounds.bytes += client.size_bytes();
-        client.drain(&mut rounds.service);
-        if monotonic_ns() >= end_ns || rounds.calls >= files.quota.samples_max {
-            return Ok(rounds);
-        }
-        client.restore()?;
-        // What put it back is no sample.
-        client.drain(&mut Series::new());
-    }
-}
-
-impl Rounds {
-    /// As rows; `cpu_ns`: CPU time of the client's and of the server's thread.
-    pub(super) fn measured(
-        self,
-        size_bytes: u64,
-        retransmissions: Option<u64>,
-        [client, server]: [u64; 2],
-    ) -> SizeMeasured {
-        let warm = |quantity, series: Series| Measurement {
-            quantity,
-            phase: Phase::Warm,
-            step: None,
-            reason: series
-                .is_empty()
-                .then(|| "no call of the rounds was answered".into()),
-            series,
-        };
-        let one = |value: u64| std::iter::once(value).collect::<Series>();
-        let per_byte = |cpu_ns: u64| {
-            let ps = u128::from(cpu_ns) * 1_000 / u128::from(self.bytes.max(1));
-            one(u64::try_from(ps).unwrap_or(u64::MAX))
-        };
-        let mut measurements = Vec::new();
-        if size_bytes > 0 {
-            measurements.push(warm(Quantity::ThroughputBps, self.throughput));
-        }
-        measurements.push(warm(Quantity::RatePerS, self.calls_per_s));
-        measurements.push(warm(Quantity::ServiceNs, self.service));
-        if size_bytes > 0 {
-            measurements.push(warm(Quantity::CpuSrcNsPerByte, per_byte(client)));
-            measurements.push(warm(Quantity::CpuDstNsPerByte, per_byte(server)));
-        }
-        let again = retransmissions.unwrap_or(0);
-        measurements.push(warm(Quantity::Retransmits, one(again)));
-        SizeMeasured {
-            size_bytes,
-            measurements,
-            round_trips: self.calls,
-            sent: None,
-        }
     }
 }

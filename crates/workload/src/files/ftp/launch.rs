@@ -19,14 +19,15 @@ use sonde_probe::{
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::{cpu, thread};
+use sonde_sys::thread;
 
 use super::client::{Client, Reach, Trouble};
 use super::data::Buffers;
 use super::flow::{self, Shelf, Terms};
 use super::host::{Host, Offer};
-use crate::files::launch::{Scratch, Turns, control, rounds, was_stopped};
+use crate::files::launch::{Scratch, control, place, share, was_stopped};
 use crate::files::nfs::Status;
+use crate::files::rounds::{Turns, rounds};
 use crate::files::store::{File, Memory, Store};
 
 /// What is spent on a stage that is measured apart.
@@ -242,9 +243,10 @@ fn median_of(mut once: impl FnMut() -> Result<()>) -> Result<u64> {
 }
 
 /// A client that gets or puts one file again and again.
-struct Getter<S> {
+struct Getter<'s, S> {
     client: Client,
-    shelf: Shelf<S>,
+    /// The host's, of all its clients.
+    shelf: &'s Shelf<S>,
     terms: Terms,
     is_read: bool,
     size_bytes: u64,
@@ -253,9 +255,9 @@ struct Getter<S> {
     took: Vec<u64>,
 }
 
-impl<S: Store> Getter<S> {
+impl<S: Store> Getter<'_, S> {
     fn get(&mut self) -> Result<u64> {
-        let (name, shelf, terms) = (&self.name, &self.shelf, &self.terms);
+        let (name, shelf, terms) = (&self.name, self.shelf, &self.terms);
         // What was there goes with what is got.
         let file = shelf.create(File::ROOT, name.as_bytes()).map_err(refused)?;
         let command = format!("RETR {name}");
@@ -266,7 +268,7 @@ impl<S: Store> Getter<S> {
     }
 
     fn put(&mut self) -> Result<u64> {
-        let (file, shelf, terms) = (self.file, &self.shelf, &self.terms);
+        let (file, shelf, terms) = (self.file, self.shelf, &self.terms);
         let command = format!("STOR {}", self.name);
         let put = self
             .client
@@ -291,6 +293,26 @@ impl<S: Store> Getter<S> {
         }
     }
 
+    /// The file is at both ends, and one round is made that does not count.
+    fn begin(&mut self) -> Result<()> {
+        self.client
+            .set_type(self.terms.representation)
+            .map_err(trouble)?;
+        has_all(self.put()?, self.size_bytes)?;
+        self.round()?;
+        self.compare()?;
+        self.took.clear();
+        Ok(())
+    }
+
+    /// The ends have the same file still, and it goes.
+    fn leave(mut self) -> Result<()> {
+        self.compare()?;
+        let command = format!("DELE {}", self.name);
+        self.client.command(&command).map_err(trouble)?;
+        self.client.quit().map_err(trouble)
+    }
+
     /// CPU time of the server's thread, and segments that it sent again.
     fn counts(&mut self) -> Result<[u64; 2]> {
         let reply = self.client.command("SITE COUNTS").map_err(trouble)?;
@@ -305,7 +327,7 @@ impl<S: Store> Getter<S> {
     }
 }
 
-impl<S: Store> Turns for Getter<S> {
+impl<S: Store> Turns for Getter<'_, S> {
     fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -340,7 +362,7 @@ pub(in crate::files) fn one_size(
 ) -> Result<SizeMeasured> {
     match files.store {
         Kept::Memory => {
-            let store = Memory::new(2 * size_bytes + BESIDE_BYTES);
+            let store = Memory::new((u64::from(files.clients) + 1) * (size_bytes + BESIDE_BYTES));
             one_size_of(request, files, at, size_bytes, store, measured)
         }
         Kept::Scratch => {
@@ -350,7 +372,7 @@ pub(in crate::files) fn one_size(
     }
 }
 
-fn one_size_of<S: Store>(
+fn one_size_of<S: Store + Send>(
     request: &Measure,
     files: &Files,
     at: usize,
@@ -358,6 +380,48 @@ fn one_size_of<S: Store>(
     store: S,
     measured: &mut Measured,
 ) -> Result<SizeMeasured> {
+    let shelf = Shelf::new(store, flow::disk_terms(files.ftp.client_disk));
+    let mut facts = FilesFacts::default();
+    store_stages(&shelf, files, size_bytes, !is_read(files), &mut facts)?;
+    let mut getters = Vec::new();
+    for nth in 0..files.clients {
+        let mut getter = getter(request, files, &shelf, place(at, nth), size_bytes)?;
+        if nth == 0 {
+            facts.trip_ns = Some(nothings(&mut getter.client)?);
+            let [null_ns, stream_ns] = bare(&mut getter.client, files, size_bytes)?;
+            (facts.null_ns, facts.stream_ns) = (Some(null_ns), Some(stream_ns));
+        }
+        getter.begin()?;
+        getters.push(getter);
+    }
+
+    let watch = Watch::begin()?;
+    let before = sight(&mut getters)?;
+    let begin_ns = monotonic_ns();
+    let rounds = rounds(&mut getters, files)?;
+    facts.span_ns = Some(monotonic_ns() - begin_ns);
+    let after = sight(&mut getters)?;
+    watch.end(&mut measured.interference, None)?;
+    let [server_ns, again] = [0, 1].map(|of| after[of].saturating_sub(before[of]));
+    facts.calls = Some(rounds.calls);
+    facts.retransmissions = Some(again);
+    share(&mut facts, &rounds);
+    measured.evidence.files.insert(size_bytes, facts);
+    if let Some(first) = getters.first() {
+        measured.evidence.src.socket = first.client.socket.clone();
+    }
+    getters.into_iter().try_for_each(Getter::leave)?;
+    Ok(rounds.measured(size_bytes, Some(again), Some(server_ns)))
+}
+
+/// A client with a file of its own on the host's shelf.
+fn getter<'s, S: Store>(
+    request: &Measure,
+    files: &Files,
+    shelf: &'s Shelf<S>,
+    name: String,
+    size_bytes: u64,
+) -> Result<Getter<'s, S>> {
     let reach = Reach {
         server: request.peer,
         source: request.source,
@@ -365,14 +429,10 @@ fn one_size_of<S: Store>(
         buffers: Buffers::of(files),
         limit: request.spec.timeout(),
     };
-    let shelf = Shelf::new(store, flow::disk_terms(files.ftp.client_disk));
-    let mut facts = FilesFacts::default();
-    store_stages(&shelf, files, size_bytes, !is_read(files), &mut facts)?;
     let terms = Terms::of(files);
-    let name = format!("f{at}");
     let file = shelf.create(File::ROOT, name.as_bytes()).map_err(refused)?;
     shelf.fill(file, size_bytes, &terms).map_err(refused)?;
-    let mut getter = Getter {
+    Ok(Getter {
         client: Client::open(reach).map_err(trouble)?,
         shelf,
         terms,
@@ -381,41 +441,20 @@ fn one_size_of<S: Store>(
         name,
         file,
         took: Vec::new(),
-    };
-    facts.trip_ns = Some(nothings(&mut getter.client)?);
-    let [null_ns, stream_ns] = bare(&mut getter.client, files, size_bytes)?;
-    (facts.null_ns, facts.stream_ns) = (Some(null_ns), Some(stream_ns));
-    getter
-        .client
-        .set_type(terms.representation)
-        .map_err(trouble)?;
-    has_all(getter.put()?, size_bytes)?;
-    getter.round()?;
-    getter.compare()?;
-    getter.took.clear();
+    })
+}
 
-    let watch = Watch::begin()?;
-    let [server_ns, server_again] = getter.counts()?;
-    let (begin_ns, cpu_ns) = (monotonic_ns(), cpu::thread_cpu_ns());
-    let client_again = getter.client.retransmitted;
-    let rounds = rounds(&mut getter, files)?;
-    let cpu_ns = cpu::thread_cpu_ns() - cpu_ns;
-    facts.span_ns = Some(monotonic_ns() - begin_ns);
-    let [server_end_ns, again] = getter.counts()?;
-    watch.end(&mut measured.interference, None)?;
-    getter.compare()?;
-    facts.calls = Some(rounds.calls);
-    let again = again - server_again + (getter.client.retransmitted - client_again);
-    facts.retransmissions = Some(again);
-    measured.evidence.files.insert(size_bytes, facts);
-    measured.evidence.src.socket = getter.client.socket.clone();
-    let Getter {
-        mut client, name, ..
-    } = getter;
-    client.command(&format!("DELE {name}")).map_err(trouble)?;
-    client.quit().map_err(trouble)?;
-    let server_ns = server_end_ns.saturating_sub(server_ns);
-    Ok(rounds.measured(size_bytes, Some(again), [cpu_ns, server_ns]))
+/// CPU time of the server's threads for these clients, and segments that were sent again by both ends.
+fn sight<S: Store>(getters: &mut [Getter<'_, S>]) -> Result<[u64; 2]> {
+    let (mut cpu_ns, mut again, mut of_server) = (0, 0, 0);
+    for getter in getters {
+        // The server counts segments of all its clients together.
+        let counts = getter.counts()?;
+        cpu_ns += counts[0];
+        of_server = counts[1];
+        again += getter.client.retransmitted;
+    }
+    Ok([cpu_ns, again + of_server])
 }
 
 /// Round trips of a command that does nothing: the median.
