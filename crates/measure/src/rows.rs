@@ -32,6 +32,9 @@ impl Factors {
             "anatomy" => (Quantity::OneWayNs, Phase::Warm),
             "rate" if self.layer == crate::Layer::Library => (Quantity::RatePerS, Phase::Warm),
             "rate" => (Quantity::ResponseNs, Phase::Warm),
+            // Calls on names have no size.
+            "files" if self.size_bytes == 0 => (Quantity::RatePerS, Phase::Warm),
+            "files" => (Quantity::ThroughputBps, Phase::Warm),
             "collective" => (Quantity::CollectiveNs, Phase::Warm),
             "npb" => (Quantity::KernelNs, Phase::Warm),
             "messages" => (Quantity::ReplayNs, Phase::Warm),
