@@ -122,7 +122,7 @@ impl Block {
     pub fn channel_mut(&mut self) -> Option<&mut Spec> {
         match &mut self.work {
             Work::Channel(spec) => Some(spec),
-            Work::Ranks(_) | Work::Rounds(_) => None,
+            Work::Ranks(_) | Work::Rounds(_) | Work::Together(_) => None,
         }
     }
 
