@@ -39,6 +39,7 @@ fn error_of(spec: &Spec) -> String {
         token: String::new(),
         flush_neighbour: None,
         source: None,
+        begin_ns: None,
     };
     let error = (SERVICE.measure)(&measure).unwrap_err();
     format!("{error}: {}", error.remedy())

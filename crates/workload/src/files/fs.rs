@@ -21,7 +21,7 @@ use sonde_measure::files::{DIRECT_BYTES, Files, Meta, Operation};
 use sonde_measure::{FilesFacts, Interference};
 use sonde_probe::agent::Opened;
 use sonde_probe::{
-    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch,
+    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch, await_begin,
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -443,6 +443,7 @@ pub(super) fn one_size(
     local.resident_bytes = 0;
     local.settle()?;
 
+    await_begin(request.begin_ns, 0)?;
     let watch = Watch::begin()?;
     let begin_ns = monotonic_ns();
     let mut clients = [local];

@@ -15,7 +15,7 @@ use sonde_measure::files::{Files, Operation, Store as Kept};
 use sonde_measure::{FilesFacts, Interference};
 use sonde_probe::agent::Opened;
 use sonde_probe::{
-    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch,
+    Error, Measure, Measured, Result, Serve, Served, SizeMeasured, SizeServed, Watch, await_begin,
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -395,6 +395,7 @@ fn one_size_of<S: Store + Send>(
         getters.push(getter);
     }
 
+    await_begin(request.begin_ns, 0)?;
     let watch = Watch::begin()?;
     let before = sight(&mut getters)?;
     let begin_ns = monotonic_ns();
