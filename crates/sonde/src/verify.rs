@@ -286,3 +286,75 @@ impl Verified {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn looked_into(row: Option<&CompareRow>) -> Verification {
+        let mut one = Verification {
+            rule: "service-bound".into(),
+            sentence: "READ waits for the server.".into(),
+            cell_before: "a".into(),
+            cell_after: Some("b".into()),
+            changed: vec![SettingChange {
+                name: "outstanding".into(),
+                from: Some("1".into()),
+                to: Some("2".into()),
+            }],
+            quantity: None,
+            before: None,
+            after: None,
+            ratio: None,
+            ratio_low: None,
+            ratio_high: None,
+            verdict: Verdict::NotTried,
+            reason: None,
+            repetitions_wanted: None,
+        };
+        one.take(row);
+        one
+    }
+
+    #[test]
+    fn what_became_of_a_finding() {
+        let mut row: CompareRow = serde_json::from_value(serde_json::json!({
+            "cell_a": "a", "cell_b": "b", "quantity": "throughput_bps", "probe": "files", "mode": null, "network": "wire",
+            "path": "nfs2:udp", "load": null, "size_bytes": 65_536, "knobs": {}, "launches_a": 6, "launches_b": 6,
+            "p50_a": 10e6, "p50_b": 19e6, "ratio": 1.9, "ratio_low": 1.8, "ratio_high": 2.0, "p": 0.002,
+            "change": "better", "launches_wanted": null,
+        }))
+        .unwrap();
+        for (change, verdict) in [
+            (Change::Better, Verdict::Confirmed),
+            (Change::Same, Verdict::NotConfirmed),
+            (Change::Worse, Verdict::NotConfirmed),
+        ] {
+            row.change = change;
+            let one = looked_into(Some(&row));
+            assert_eq!((one.verdict, &one.reason), (verdict, &None), "{change:?}");
+        }
+        let verified = Verified {
+            verifications: vec![looked_into(Some(&row))],
+        };
+        let text = verified.text(120);
+        for words in [
+            "outstanding 1 -> 2",
+            "10 Mb/s",
+            "19 Mb/s",
+            "1.90",
+            "1.80 to 2.00",
+            "not confirmed",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        (row.change, row.launches_b) = (Change::Unsure, 5);
+        let one = looked_into(Some(&row));
+        assert_eq!(one.verdict, Verdict::Inconclusive);
+        assert!(one.reason.unwrap().contains("5 with the change"));
+        let one = looked_into(None);
+        assert_eq!(one.verdict, Verdict::Inconclusive);
+        assert!(one.reason.unwrap().contains("no repetition"));
+        assert!(Verified::default().text(80).contains("Nothing to verify"));
+    }
+}
