@@ -3,7 +3,7 @@
 //! Units:   megabits a second, calls a second; microseconds of calls, milliseconds of transfers.
 //! Checked: `files_are_told_with_their_terms`, `transfers_are_told_with_their_stages`.
 
-use sonde_measure::files::Stages;
+use sonde_measure::files::{Service, Stages};
 use sonde_measure::{Quantity, Run};
 
 use super::{DASH, Sheet, scaled, with, wrapped};
@@ -164,6 +164,10 @@ fn line(index: &Index<'_>, cell: &FilesCell<'_>) -> Vec<String> {
         true => row.p50.map(|number| number.0),
         false => index.beside(row, quantity),
     };
+    let retransmitted = match files.service {
+        Service::Fs => DASH.into(),
+        _ => facts.retransmissions.to_string(),
+    };
     let mut line = keys(cell);
     line.extend([
         scaled(row.size_bytes.and(beside(Quantity::ThroughputBps)), 1e6, 4),
@@ -173,7 +177,7 @@ fn line(index: &Index<'_>, cell: &FilesCell<'_>) -> Vec<String> {
         micros(facts.trip_ns),
         micros(facts.wire_ns),
         left,
-        facts.retransmissions.to_string(),
+        retransmitted,
     ]);
     line
 }
