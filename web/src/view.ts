@@ -169,6 +169,20 @@ export interface AnatomyRow {
     rest_ns: number
 }
 
+/** What files of a server reach on a network. */
+export interface AssessedFiles {
+    /** The path, as `nfs3:tcp`. */
+    path: string
+    /** Its name, as `NFS v3`. */
+    name: string
+    /** `read` or `write`. */
+    operation: string
+    /** The fastest of its cells. */
+    reached_bps: number
+    /** Whether the emulation was behind schedule in that measurement. */
+    is_late: boolean
+}
+
 /** What was found of a network. */
 export interface AssessedNetwork {
     /** The network. */
@@ -185,6 +199,8 @@ export interface AssessedNetwork {
     one_way: (OneWay | null)[]
     /** The kernel's time over that on one host; null where it was not measured on both. */
     kernel_times: number | null
+    /** What files of a server on another host reach, a service and operation each. */
+    files: AssessedFiles[]
 }
 
 /** A path whose small messages are told. */

@@ -63,8 +63,8 @@ pub use pages::{
 };
 pub use queueing::QueueingRow;
 pub use screen::{
-    AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss, LossFigure, Next,
-    OneWay, Place, Scope, Tally, Trust, TrustLevel, findings_by_rule,
+    AssessedFiles, AssessedNetwork, AssessedPath, Assessment, COLUMNS, Figures, LINES, Loss,
+    LossFigure, Next, OneWay, Place, Scope, Tally, Trust, TrustLevel, findings_by_rule,
 };
 pub use seen::SeenRow;
 pub use sweep::{PLATEAU, SweepCurve, SweepPoint, sweep};

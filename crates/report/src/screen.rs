@@ -32,7 +32,7 @@ use crate::matrix::{AllPairs, is_of_matrix};
 pub(crate) use networks::name as path_name;
 
 pub use groups::findings_by_rule;
-pub use networks::{AssessedNetwork, AssessedPath, OneWay};
+pub use networks::{AssessedFiles, AssessedNetwork, AssessedPath, OneWay};
 pub use next::Next;
 pub use tally::Tally;
 pub use text::{COLUMNS, LINES, Place};

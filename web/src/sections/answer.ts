@@ -69,10 +69,11 @@ export function allPairs(all: AllPairs, more: Child = null): HTMLElement {
 
 function networks(context: Context, all: Assessment): HTMLElement {
     const { model } = context
+    const hasFiles = all.networks.some((network) => network.files.length > 0)
     const message = all.message_bytes === null ? '' : `, ${size(all.message_bytes)} one way`
-    const heads = ['Network', 'TCP stream, of what is possible', ...all.paths.map((path) => `${path.name}${message}`), ...(all.kernel ? [`${all.kernel.toUpperCase()}, times one host`] : [])]
+    const heads = ['Network', 'TCP stream, of what is possible', ...all.paths.map((path) => `${path.name}${message}`), ...(all.kernel ? [`${all.kernel.toUpperCase()}, times one host`] : []), ...(hasFiles ? ['Files'] : [])]
     const row = (network: AssessedNetwork): HTMLElement => {
-        const cells: Child[] = [stream(model, network), ...network.one_way.map(oneWay), ...(all.kernel ? [network.kernel_times === null ? none('not measured on both') : h('span', { class: 'figure-value' }, times(network.kernel_times))] : [])]
+        const cells: Child[] = [stream(model, network), ...network.one_way.map(oneWay), ...(all.kernel ? [network.kernel_times === null ? none('not measured on both') : h('span', { class: 'figure-value' }, times(network.kernel_times))] : []), ...(hasFiles ? [files(network)] : [])]
         return h('tr', { class: network.is_floor ? 'floor' : null },
             h('th', { scope: 'row' }, h('a', { href: context.link('latency', [['net', network.network]]) }, h('i', { class: 'swatch', '--colour': model.colour(network.network) }), network.network),
                 network.is_floor ? h('small', {}, 'this machine alone, as a floor') : null),
@@ -93,6 +94,11 @@ function stream(model: Model, { network, reached_bps: reached, possible_bps: pos
         h('span', {}, h('span', { class: 'figure-value' }, rate(reached, 3)), late(isLate), h('small', {}, possible === null ? ' no rate of its own' : ` of ${rate(possible, 3)}`)),
         part === null ? null : h('span', { class: `part ${part < NEAR ? 'short' : ''}` }, share(part)),
         part === null ? null : h('span', { class: 'bar', 'aria-hidden': 'true' }, h('i', { 'width-share': `${Math.min(100, part * 100)}%`, '--colour': model.colour(network) })))
+}
+
+function files({ files: services }: AssessedNetwork): Child {
+    if (!services.length) return none('no files of a server were measured here')
+    return services.map((one) => h('div', {}, h('span', { class: 'figure-value' }, rate(one.reached_bps, 3)), late(one.is_late), h('small', {}, ` ${one.operation} by ${one.name}`)))
 }
 
 const late = (isLate: boolean): Child => (isLate ? h('span', { class: 'late', tabindex: 0, 'data-tip': LATE }, ' ~') : null)

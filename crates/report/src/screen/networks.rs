@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sonde_measure::{Line, Number, ResultRow};
 
 use super::{RATE, bps, is_floor};
+use crate::files::{self, FilesCell};
 use crate::index::{Index, LATENCY, p50};
 use crate::kernels::{KernelRow, kernels};
 use crate::library::{LibraryRow, beneath, libraries, wire_ns};
@@ -37,6 +38,25 @@ pub struct AssessedNetwork {
     pub one_way: Vec<Option<OneWay>>,
     /// The kernel's time over that on one host; null where it was not measured on both.
     pub kernel_times: Option<Number>,
+    /// What files of a server on another host reach, a service and operation each.
+    #[serde(default)]
+    pub files: Vec<AssessedFiles>,
+}
+
+/// What files of a server reach on a network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AssessedFiles {
+    /// The path, as `nfs3:tcp`.
+    pub path: String,
+    /// Its name, as `NFS v3`.
+    pub name: String,
+    /// `read` or `write`.
+    pub operation: String,
+    /// The fastest of its cells.
+    pub reached_bps: u64,
+    /// Whether the emulation was behind schedule in that measurement.
+    pub is_late: bool,
 }
 
 /// A path whose small messages are told.
@@ -79,6 +99,9 @@ pub(crate) fn name(path: &str) -> String {
         "native:tcp" => "native".into(),
         "tcp" => "TCP".into(),
         "udp" => "UDP".into(),
+        "nfs2:udp" => "NFS v2".into(),
+        "nfs3:tcp" => "NFS v3".into(),
+        "ftp" => "FTP".into(),
         other => other.into(),
     }
 }
@@ -173,6 +196,7 @@ pub(super) fn all(
 ) -> Vec<AssessedNetwork> {
     let libraries = libraries(index);
     let kernels = placed(index);
+    let files = files::cells(index);
     let mut names: Vec<&str> = Vec::new();
     for cell in &index.run.cells {
         if !names.contains(&cell.factors.network.as_str()) {
@@ -205,9 +229,39 @@ pub(super) fn all(
             is_stream_late: stream.is_some_and(is_late),
             one_way: one_way.collect(),
             kernel_times: times.min_by(f64::total_cmp).map(Number),
+            files: files_of(&files, network),
         }
     };
     names.iter().map(of_network).collect()
+}
+
+/// The fastest of each service and operation on an idle network, in the order of the rows.
+fn files_of(cells: &[FilesCell<'_>], network: &str) -> Vec<AssessedFiles> {
+    let mut all: Vec<AssessedFiles> = Vec::new();
+    let is_told = |cell: &&FilesCell<'_>| {
+        let row = cell.row;
+        row.network == network && row.load.is_none() && row.size_bytes.is_some()
+    };
+    for cell in cells.iter().filter(is_told) {
+        let Some(reached) = cell.row.p50 else {
+            continue;
+        };
+        let one = AssessedFiles {
+            path: cell.row.path.clone(),
+            name: name(&cell.row.path),
+            operation: cell.files.operation.name().into(),
+            reached_bps: bps(reached.0),
+            is_late: is_late(cell.row),
+        };
+        let is_same =
+            |known: &&mut AssessedFiles| known.path == one.path && known.operation == one.operation;
+        match all.iter_mut().find(is_same) {
+            Some(known) if known.reached_bps < one.reached_bps => *known = one,
+            Some(_) => {}
+            None => all.push(one),
+        }
+    }
+    all
 }
 
 fn is_late(row: &ResultRow) -> bool {

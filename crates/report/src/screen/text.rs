@@ -8,7 +8,7 @@
 
 use sonde_measure::{Judged, Testbed};
 
-use super::{AssessedNetwork, Assessment, Figures, OneWay, Scope};
+use super::{AssessedFiles, AssessedNetwork, Assessment, Figures, OneWay, Scope};
 use crate::format::{bytes, lasted, significant};
 use crate::lost::LostAt;
 use crate::table::wrapped;
@@ -27,6 +27,8 @@ const ENTRY: usize = 2;
 const WHOLE: usize = 2;
 /// The most lines of the verdict on all pairs: where one thing stands out, and of each of several.
 const PAIRS: (usize, usize) = (3, 2);
+/// The most lines of what files reach.
+const FILES: usize = 2;
 /// The most lines of what to do.
 const NEXT: usize = 2;
 /// The indentation of what follows a word in capitals.
@@ -56,6 +58,7 @@ impl Assessment {
         lines.extend(self.trusted());
         lines.extend(self.pairs());
         lines.extend(self.measured());
+        lines.extend(self.files());
         let last = self.last(place);
         let room = LINES - lines.len() - last.len() - 1;
         lines.push(rule(&[(0, "LOST, largest first")]));
@@ -150,6 +153,46 @@ impl Assessment {
         if rest > 0 {
             lines.push(format!("and {rest} more: --table"));
         }
+        lines
+    }
+
+    /// What each service of files reaches of the network's stream.
+    fn files(&self) -> Vec<String> {
+        let is_same = |one: &AssessedFiles, other: &AssessedFiles| {
+            one.path == other.path && one.operation == other.operation
+        };
+        let mut services: Vec<&AssessedFiles> = Vec::new();
+        let shown = || self.networks.iter().filter(|network| !network.is_floor);
+        for one in shown().flat_map(|network| &network.files) {
+            if !services.iter().any(|known| is_same(known, one)) {
+                services.push(one);
+            }
+        }
+        if services.is_empty() {
+            return Vec::new();
+        }
+        let names = services.iter();
+        let names = names.map(|one| format!("{} by {}", one.operation, one.name));
+        let told = shown().filter_map(|network| {
+            let of = network.reached_bps?.max(1) as f64;
+            let share = |service: &&AssessedFiles| {
+                let own = network.files.iter().find(|one| is_same(one, service));
+                own.map_or(DASH.into(), |one| {
+                    let mark = if one.is_late { "~" } else { "" };
+                    significant(100.0 * one.reached_bps as f64 / of, 2) + mark
+                })
+            };
+            let shares: Vec<String> = services.iter().map(share).collect();
+            Some(format!("{} {}", network.network, shares.join("/")))
+        });
+        let told: Vec<String> = told.collect();
+        let text = format!(
+            "{}, % of TCP's stream: {}",
+            names.collect::<Vec<_>>().join(" / "),
+            told.join(", ")
+        );
+        let mut lines = fit(&text, COLUMNS - INDENT, FILES);
+        headed(&mut lines, "FILES");
         lines
     }
 

@@ -1,7 +1,7 @@
 //! What is measured where no plan is given: the main job, by effort.
 //!
 //! Model:   the layers of a testbed, cold and warm: start-up, latency, single messages and streams over TCP and UDP, the libraries
-//!          beside them, a kernel on top; in the lab also what this machine does without a network. Most of the time goes to
+//!          beside them, files of a server in memory, a kernel on top; in the lab also what this machine does without a network. Most of the time goes to
 //!          streams, which take two seconds each: there are fewest of those that tell least. Before all else come all pairs of three
 //!          hosts or more, by short windows: a bad host is named first.
 //! Checked: `all_pairs_of_four_hosts_take_ten_seconds`, `the_usual_plans_are_read_back`, `the_usual_plan_takes_three_minutes`.
@@ -12,6 +12,7 @@ use super::{
 use crate::allocation;
 use crate::any_path::AnyPath;
 use crate::plan::Mode;
+use sonde_measure::files::{FilesPath, Service};
 use sonde_measure::{Path, Wait};
 use sonde_report::matrix;
 use sonde_units::Span;
@@ -44,6 +45,17 @@ fn within_machine(budget: Option<Span>, effort: Effort, kind: Kind) -> Vec<Probe
         ..probe
     };
     probes.into_iter().map(floor).collect()
+}
+
+/// A figure of NFS and one of FTP: reads of a file that the server has in memory. All rounds are of one launch, without an interval: what hosts
+/// take to start a server is most of its time.
+fn files() -> ProbePlan {
+    let services = [(Service::Nfs3, Path::Tcp), (Service::Ftp, Path::Tcp)];
+    let paths = services.map(|(service, over)| AnyPath::Files(FilesPath { service, over }));
+    let mut files = ProbePlan::new(ProbeKind::Files, &paths, &["256KiB"]);
+    files.knobs.insert("op".into(), vec!["read".into()]);
+    (files.budget, files.launches) = (Some(Span::millis(100)), Some(1));
+    files
 }
 
 impl Plan {
@@ -94,7 +106,7 @@ impl Plan {
         probes.extend(crate::library::assessed(budget, effort));
         probes.extend(crate::kernel::assessed(testbed.kind, effort));
         if !quick {
-            probes.push(udp);
+            probes.extend([udp, files()]);
         }
         if testbed.kind != Kind::Hosts {
             probes.extend(within_machine(budget, effort, testbed.kind));
