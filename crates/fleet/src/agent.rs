@@ -7,6 +7,7 @@
 mod tail;
 
 use std::net::Shutdown;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -64,6 +65,11 @@ impl Agent {
         self.link
             .as_mut()
             .expect("only its end takes the link away")
+    }
+
+    /// What can be read once it says something.
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.link.as_ref().map(AsFd::as_fd)
     }
 
     /// Whether its link can be used: no answer is missing, and its process runs.

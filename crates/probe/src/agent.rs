@@ -117,7 +117,7 @@ pub fn run_with(
             }
         };
         let answer = match frame::parse::<Request>(&body) {
-            Ok(Request::Stop {} | Request::Steer(_)) => continue,
+            Ok(Request::Stop {} | Request::Abort {} | Request::Steer(_)) => continue,
             Ok(Request::Clock {}) => Ok(Answer::Clock {
                 monotonic_ns: monotonic_ns(),
             }),
@@ -320,6 +320,12 @@ impl Worker {
         Ok(worker)
     }
 
+    /// Ends it, whatever it does.
+    fn kill(&mut self) {
+        // It fails only for one that has ended.
+        let _ = self.child.kill();
+    }
+
     /// Hands a request's body on.
     fn tell(&mut self, body: &[u8]) -> Result<()> {
         let Some(to) = &mut self.to else {
@@ -415,6 +421,8 @@ fn delegate(
             Woken::Readable(_) => match read_request(from, to)? {
                 // The worker is of no use to anybody any more.
                 None => return Ok(After::InputEnded),
+                // The end of its output tells. One that runs a program ends that first.
+                Some(said) if !worker.ends_itself && is_abort(&said) => worker.kill(),
                 // Whatever it is, it ends the wait for a peer; other than a stop it is also done afterwards.
                 Some(said) => {
                     worker.tell(&said)?;
@@ -426,6 +434,10 @@ fn delegate(
             },
         }
     }
+}
+
+fn is_abort(said: &[u8]) -> bool {
+    matches!(frame::parse(said), Ok(Request::Abort {}))
 }
 
 fn relay(to: &mut impl Write, body: &[u8]) -> Result<()> {

@@ -44,7 +44,7 @@ mod tests {
         assert!(monotonic_ns() >= now_ns + 20_000_000);
         let error = await_begin(Some(now_ns - LATE_NS_MAX), 0).unwrap_err();
         assert!(error.to_string().contains(LATE), "{error}");
-        // In time for the begin, and not for what is to precede it.
+        // Ready before the agreed time, and too late for what is to precede it.
         let soon_ns = monotonic_ns() + 50_000_000;
         assert!(await_begin(Some(soon_ns), 200_000_000).is_err());
     }

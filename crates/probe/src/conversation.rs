@@ -2,12 +2,14 @@
 //!
 //! Model:   serve, wait for the port, measure, wait for the measurement, then for the serving side's report; of start-ups
 //!          once for each size, so that each finds both hosts as cold as the first. When the measuring side fails the
-//!          serving side is told to stop, and both stories are in the error.
-//! Checked: `tests/conversation.rs`.
+//!          serving side is told to stop, and both stories are in the error. One of several at once is ended as soon as another one
+//!          fails, and hears both sides: a client of files goes on without its server for as long as it may.
+//! Checked: `tests/conversation.rs`, `tests/trouble.rs`.
 
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use sonde_measure::{Evidence, Path, Probe, Spec};
 use sonde_measure::{Interference, Measurement, Phase, Quantity};
@@ -15,10 +17,16 @@ use sonde_measure::{Interference, Measurement, Phase, Quantity};
 use crate::library::{Job, Task};
 use crate::talk::{SizeMeasured, SizeServed};
 use crate::trips::share;
-use crate::{AgentLink, Answer, Error, Measure, Measured, Request, Result, Serve, Served, Slots};
+use crate::{
+    AgentLink, Answer, Error, Heard, Measure, Measured, Request, Result, Serve, Served, Slots,
+};
 
 /// What an answer may take longer than the agent's own waits.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long one side may tell its own story where the other has failed, and others are held up by both.
+const STORY: Duration = Duration::from_secs(1);
+const MEASUREMENT: &str = "the measurement";
+const REPORT: &str = "its report";
 /// The longest that an agreed begin is waited for.
 const BEGIN_MAX: Duration = Duration::from_secs(30);
 
@@ -157,6 +165,28 @@ impl Conversation {
     /// Either side fails or is gone ([`Error::lost`]); what was received is not what was sent. Links stay usable unless
     /// they say otherwise ([`AgentLink::in_step`]).
     pub fn run(&self, client: &mut AgentLink, server: &mut AgentLink) -> Result<Outcome> {
+        self.have(client, server, None)
+    }
+
+    /// Has it as one of several at once: it ends as soon as `stop` can be read, and as soon as one of its sides has failed.
+    ///
+    /// # Errors
+    /// Those of [`Conversation::run`]; [`Error::Ended`] where `stop` could be read.
+    pub fn run_until(
+        &self,
+        client: &mut AgentLink,
+        server: &mut AgentLink,
+        stop: BorrowedFd<'_>,
+    ) -> Result<Outcome> {
+        self.have(client, server, Some(stop))
+    }
+
+    fn have(
+        &self,
+        client: &mut AgentLink,
+        server: &mut AgentLink,
+        stop: Option<BorrowedFd<'_>>,
+    ) -> Result<Outcome> {
         self.spec.check()?;
         let mut outcome = Outcome {
             sizes: Vec::new(),
@@ -166,15 +196,11 @@ impl Conversation {
         };
         if self.spec.probe() == Probe::Startup {
             for &size_bytes in &self.spec.sizes_bytes {
-                self.exchange(
-                    &self.spec.for_size(size_bytes),
-                    client,
-                    server,
-                    &mut outcome,
-                )?;
+                let spec = self.spec.for_size(size_bytes);
+                self.exchange(&spec, client, server, stop, &mut outcome)?;
             }
         } else {
-            self.exchange(&self.spec, client, server, &mut outcome)?;
+            self.exchange(&self.spec, client, server, stop, &mut outcome)?;
         }
         Ok(outcome)
     }
@@ -185,6 +211,7 @@ impl Conversation {
         spec: &Spec,
         client: &mut AgentLink,
         server: &mut AgentLink,
+        stop: Option<BorrowedFd<'_>>,
         outcome: &mut Outcome,
     ) -> Result<()> {
         let timeout = spec.timeout() + GRACE;
@@ -196,20 +223,31 @@ impl Conversation {
             peer,
             flush_neighbour: self.flush_server.clone(),
         }))?;
-        let port = match server.answer("its data port", timeout)? {
+        let port = match heard(server, "its data port", timeout, stop)? {
             Answer::Serving { port } => port,
             other => return Err(out_of_turn(server, "its data port", &other)),
         };
-        let measured = self
-            .measure(spec, client, port)
-            .map_err(|error| abandon(spec, server, error))?;
-        if spec.probe() == Probe::Files {
-            // A server of files cannot know that nobody will come any more.
-            server.send(&Request::Stop {})?;
-        }
-        let served = match server.answer("its report", timeout)? {
+        let (measured, early) = match stop {
+            None => {
+                let measured = self.measure(spec, client, port);
+                let measured = measured.map_err(|error| abandon(spec, server, error))?;
+                (measured, None)
+            }
+            Some(stop) => self.measure_until(spec, client, server, port, stop)?,
+        };
+        let report = match early {
+            Some(report) => report,
+            None => {
+                if spec.probe() == Probe::Files {
+                    // A server of files cannot know that nobody will come any more.
+                    server.send(&Request::Stop {})?;
+                }
+                heard(server, REPORT, timeout, stop)?
+            }
+        };
+        let served = match report {
             Answer::Served(served) => served,
-            other => return Err(out_of_turn(server, "its report", &other)),
+            other => return Err(out_of_turn(server, REPORT, &other)),
         };
         outcome.add(&Agreed::of(spec), measured, served)
     }
@@ -227,6 +265,63 @@ impl Conversation {
     }
 
     fn measure(&self, spec: &Spec, client: &mut AgentLink, port: u16) -> Result<Measured> {
+        self.begin(spec, client, port)?;
+        let answer = client.answer(MEASUREMENT, self.measured_within(spec))?;
+        measured(client, answer)
+    }
+
+    /// The same, heeding `stop` and the serving side, whose answer it may have heard by then.
+    fn measure_until(
+        &self,
+        spec: &Spec,
+        client: &mut AgentLink,
+        server: &mut AgentLink,
+        port: u16,
+        stop: BorrowedFd<'_>,
+    ) -> Result<(Measured, Option<Answer>)> {
+        if let Err(error) = self.begin(spec, client, port) {
+            return Err(give_up(server, error));
+        }
+        let timeout = self.measured_within(spec);
+        let until = Instant::now() + timeout;
+        let mut report = None;
+        let failure = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let beside = [stop, server.as_fd()];
+            let beside = &beside[..if report.is_none() { 2 } else { 1 }];
+            match client.hear(MEASUREMENT, left, beside) {
+                Ok(Heard::Answer(answer)) => match measured(client, answer) {
+                    Ok(measured) => return Ok((measured, report)),
+                    Err(error) => break error,
+                },
+                Ok(Heard::Beside(0)) => {
+                    end(client);
+                    if report.is_none() {
+                        end(server);
+                    }
+                    return Err(Error::Ended);
+                }
+                Ok(Heard::Beside(_)) => match server.answer(REPORT, left) {
+                    Ok(answer) => report = Some(answer),
+                    Err(error) => return Err(joined(client, error)),
+                },
+                Ok(Heard::Nothing) => break client.silent(MEASUREMENT, timeout),
+                Err(error) => break error,
+            }
+        };
+        Err(match report {
+            Some(_) => failure,
+            None => give_up(server, failure),
+        })
+    }
+
+    /// The longest that the measuring side takes.
+    fn measured_within(&self, spec: &Spec) -> Duration {
+        let waits = self.begin_ns.map_or(Duration::ZERO, |_| BEGIN_MAX);
+        waits + spec.duration_max() + GRACE
+    }
+
+    fn begin(&self, spec: &Spec, client: &mut AgentLink, port: u16) -> Result<()> {
         client.send(&Request::Measure(Measure {
             spec: spec.clone(),
             peer: SocketAddr::new(self.server, port),
@@ -234,21 +329,82 @@ impl Conversation {
             flush_neighbour: self.flush_client.clone(),
             source: self.client,
             begin_ns: self.begin_ns,
-        }))?;
-        let waits = self.begin_ns.map_or(Duration::ZERO, |_| BEGIN_MAX);
-        match client.answer("the measurement", waits + spec.duration_max() + GRACE)? {
-            Answer::Measured(measured) => Ok(measured),
-            other => Err(out_of_turn(client, "the measurement", &other)),
+        }))
+    }
+}
+
+fn measured(client: &AgentLink, answer: Answer) -> Result<Measured> {
+    match answer {
+        Answer::Measured(measured) => Ok(measured),
+        other => Err(out_of_turn(client, MEASUREMENT, &other)),
+    }
+}
+
+/// The next answer; what the agent does is ended once `stop` can be read.
+fn heard(
+    link: &mut AgentLink,
+    awaited: &'static str,
+    timeout: Duration,
+    stop: Option<BorrowedFd<'_>>,
+) -> Result<Answer> {
+    let Some(stop) = stop else {
+        return link.answer(awaited, timeout);
+    };
+    match link.hear(awaited, timeout, &[stop])? {
+        Heard::Answer(answer) => Ok(answer),
+        Heard::Beside(_) => {
+            end(link);
+            Err(Error::Ended)
         }
+        Heard::Nothing => Err(link.silent(awaited, timeout)),
+    }
+}
+
+/// Ends at once what an agent does, whose answer is missing.
+fn end(link: &mut AgentLink) {
+    // Of one that is gone there is nothing to end.
+    if link.send(&Request::Abort {}).is_err() {
+        return;
+    }
+    // A port may have opened just before.
+    while let Ok(Answer::Serving { .. }) = link.answer("its end", GRACE) {}
+}
+
+/// The serving side has failed: the measuring side's story beside it, where that has one.
+fn joined(client: &mut AgentLink, error: Error) -> Error {
+    match client.hear(MEASUREMENT, STORY, &[]) {
+        Ok(Heard::Nothing) => {
+            end(client);
+            error
+        }
+        Ok(_) => error,
+        Err(own) => Error::both(own, error),
+    }
+}
+
+/// As [`abandon`], for those who hold up others.
+fn give_up(server: &mut AgentLink, error: Error) -> Error {
+    let stopped = server.send(&Request::Stop {});
+    match stopped.and_then(|()| server.hear(REPORT, STORY, &[])) {
+        Ok(Heard::Nothing) => {
+            end(server);
+            error
+        }
+        story => with_story(error, story.map(drop)),
     }
 }
 
 /// Ends the serving side's part after the measuring side failed, and joins the two stories.
 fn abandon(spec: &Spec, server: &mut AgentLink, error: Error) -> Error {
     let stopped = server.send(&Request::Stop {});
-    let story = stopped.and_then(|()| server.answer("its report", 2 * spec.timeout() + GRACE));
+    let story = stopped.and_then(|()| server.answer(REPORT, 2 * spec.timeout() + GRACE));
+    with_story(error, story.map(drop))
+}
+
+/// An error with that of the serving side, where that is more than the end of its wait.
+fn with_story(error: Error, story: Result<()>) -> Error {
     match story {
-        Ok(_) => error,
+        Ok(()) => error,
         Err(Error::Agent { what, .. }) if what == Error::Abandoned.to_string() => error,
         Err(other) => Error::both(error, other),
     }

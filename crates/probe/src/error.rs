@@ -76,6 +76,9 @@ pub enum Error {
     /// The orchestrator said or sent something else while a peer was awaited.
     #[error("the conversation was given up before a peer came")]
     Abandoned,
+    /// What was measured at once with it failed.
+    #[error("it was ended, since another one of the measurements at once failed")]
+    Ended,
     /// What was received is not what was sent.
     #[error("integrity: {0}")]
     Integrity(String),
@@ -215,6 +218,7 @@ impl Error {
                 "check that the measuring host can reach this address and port, and that nothing on the way changes its own (NAT)"
             }
             Self::Abandoned => "see the report of the measuring side",
+            Self::Ended => "see what became of the others",
             Self::Integrity(_) => {
                 "do not trust this network or these settings: bytes were lost or changed"
             }

@@ -50,7 +50,7 @@ pub use begin::{LATE, await_begin};
 pub use conversation::{Conversation, Moved, Outcome, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
-pub use link::AgentLink;
+pub use link::{AgentLink, Heard};
 pub use meter::{Slots, Window};
 pub use program::{EndOf, MARK as PROGRAM_MARK, OUTPUT_BYTES_MAX, Program, Ran, worker_of};
 pub use talk::{

@@ -5,7 +5,7 @@
 //! Checked: `noise_before_the_marker_is_passed_over`, `a_silent_agent_is_named`, `a_dead_agent_is_named`.
 
 use std::io::{Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sonde_channel::{Woken, readable};
@@ -25,6 +25,17 @@ pub struct AgentLink {
     from: Box<dyn Source>,
     to: Box<dyn Write + Send>,
     out_of_step: bool,
+}
+
+/// What a wait for an answer ended with.
+#[derive(Debug)]
+pub enum Heard {
+    /// The answer.
+    Answer(Answer),
+    /// The descriptor of this index could be read before.
+    Beside(usize),
+    /// Nothing, within the timeout: the answer is still missing.
+    Nothing,
 }
 
 /// Reads that end.
@@ -156,6 +167,43 @@ impl AgentLink {
         }
     }
 
+    /// Waits for the next answer, unless one of `beside` can be read before.
+    ///
+    /// # Errors
+    /// Those of [`AgentLink::answer`], but for its silence.
+    pub fn hear(
+        &mut self,
+        awaited: &'static str,
+        timeout: Duration,
+        beside: &[BorrowedFd<'_>],
+    ) -> Result<Heard> {
+        let end = Instant::now() + timeout;
+        let all = [&[self.from.as_fd()], beside].concat();
+        let woken = readable(&all, timeout).map_err(|source| Error::Link {
+            agent: self.name.clone(),
+            what: "wait for",
+            source,
+        })?;
+        match woken {
+            Woken::Silence => Ok(Heard::Nothing),
+            Woken::Readable(0) => {
+                let left = end.saturating_duration_since(Instant::now());
+                self.answer(awaited, left).map(Heard::Answer)
+            }
+            Woken::Readable(at) => Ok(Heard::Beside(at - 1)),
+        }
+    }
+
+    /// The error of a silence of so long. What is missing is never taken for another answer.
+    pub fn silent(&mut self, awaited: &'static str, waited: Duration) -> Error {
+        self.out_of_step = true;
+        Error::AgentSilent {
+            agent: self.name.clone(),
+            awaited,
+            waited,
+        }
+    }
+
     fn lost(&self, error: FrameError, awaited: &'static str, waited: Duration) -> Error {
         let agent = self.name.clone();
         match error {
@@ -169,6 +217,13 @@ impl AgentLink {
             FrameError::Truncated { .. } => Error::AgentGone { agent, awaited },
             other => other.into(),
         }
+    }
+}
+
+impl AsFd for AgentLink {
+    /// Can be read once an answer comes, or its end.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.from.as_fd()
     }
 }
 

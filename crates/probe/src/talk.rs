@@ -96,6 +96,8 @@ pub enum Request {
     Go(Go),
     /// Give up waiting for a peer, or end a pattern.
     Stop {},
+    /// End at once what is served or measured: its answer is a failure.
+    Abort {},
     /// Say what this host is.
     Facts {
         /// A peer: the interface in question is the one that leads to it.

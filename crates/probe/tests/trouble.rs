@@ -1,6 +1,8 @@
 //! What goes wrong in conversations between two agents that are processes, and that nothing of it stays.
 
 use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -308,6 +310,73 @@ fn a_killed_worker_is_named_and_its_agent_goes_on() {
             .run(&mut client.link, &mut server.link)
             .unwrap();
     }
+}
+
+/// One of several at once, whose waits are longer than any test.
+fn one_of_several() -> Conversation {
+    conversation(Spec {
+        procedure: LONG,
+        timeout_ns: 60_000_000_000,
+        ..Spec::new(Probe::Latency, Path::Udp, Wait::Block)
+    })
+}
+
+/// The worker of an agent, once it is at work.
+fn worker_of(agent: u32) -> u32 {
+    soon("no worker starts", || !children(agent).is_empty());
+    children(agent)[0]
+}
+
+#[test]
+fn one_of_several_is_ended_when_another_one_fails() {
+    let (mut client, mut server) = agents();
+    let (alarm, stop) = UnixStream::pair().unwrap();
+    let agent = client.child.id();
+    let other = std::thread::spawn(move || {
+        worker_of(agent);
+        std::thread::sleep(Duration::from_millis(200));
+        drop(alarm);
+    });
+    let began = Instant::now();
+    let error =
+        one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
+    assert!(matches!(error, Err(Error::Ended)), "{error:?}");
+    assert!(began.elapsed() < SOON);
+    other.join().unwrap();
+    for agent in [&client, &server] {
+        soon("a worker stays", || children(agent.child.id()).is_empty());
+        assert!(agent.link.in_step());
+    }
+    conversation(samples(Path::Tcp, 5))
+        .run(&mut client.link, &mut server.link)
+        .unwrap();
+}
+
+#[test]
+fn one_of_several_ends_with_its_serving_side() {
+    let (mut client, mut server) = agents();
+    let (_alarm, stop) = UnixStream::pair().unwrap();
+    let agents = [client.child.id(), server.child.id()];
+    let killer = std::thread::spawn(move || {
+        let [measuring, serving] = agents.map(worker_of);
+        std::thread::sleep(Duration::from_millis(200));
+        // As a client of files, that goes on without its server.
+        signal("-STOP", measuring);
+        signal("-9", serving);
+        serving
+    });
+    let began = Instant::now();
+    let error =
+        one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
+    let (error, worker) = (error.unwrap_err().to_string(), killer.join().unwrap());
+    assert!(began.elapsed() < SOON, "{error}");
+    let words = format!("(process {worker}) was killed by signal 9 while it served");
+    assert!(error.contains(&words) && !error.contains("measured"), "{error}");
+    // Nobody names the worker that was ended for it.
+    assert!(client.link.in_step() && server.link.in_step(), "{error}");
+    conversation(samples(Path::Tcp, 5))
+        .run(&mut client.link, &mut server.link)
+        .unwrap();
 }
 
 #[test]

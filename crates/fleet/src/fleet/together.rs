@@ -3,17 +3,20 @@
 //! Model:   each has an agent of its own on every host that it needs, by its number. All of them make ready; what they measure begins
 //!          at one time, that each host is told on its own clock, and lasts as long as their specifications say. Ranks are started first
 //!          and heard last; each conversation has a thread meanwhile. Where one was not ready by then, all of it is made again with
-//!          twice the time, and what was enough once is given from then on. One that fails leaves the others as they are: whoever
-//!          asked judges. Each may go by a network of its own.
+//!          twice the time, and what was enough once is given from then on. Where one fails otherwise, the others are ended at once:
+//!          none of them was measured beside all. Each may go by a network of its own.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
 //! Checked: `tests/lab_contend.rs` of the command.
 
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use sonde_lab::Report;
 use sonde_measure::Spec;
 use sonde_message::Library;
-use sonde_probe::{Conversation, LATE, Outcome, clock};
+use sonde_probe::{Conversation, Error, LATE, Outcome, clock};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::thread;
 
@@ -27,6 +30,8 @@ use crate::ranks::{RanksAsk, limit};
 
 /// What making ready may take at first: worker processes, and what comes before a window, as a stream's first second.
 pub(super) const LEAD: Duration = Duration::from_millis(2_500);
+/// What is attempted, where it is none of them alone.
+const ATTEMPT: &str = "measure several at once";
 /// How often all of it is made where something was not ready.
 const TRIES: u32 = 3;
 /// Exchanges for one reading of a clock against the orchestrator's.
@@ -62,8 +67,8 @@ pub enum What {
 /// What they gave.
 #[derive(Debug)]
 pub struct TogetherLaunched {
-    /// Each, in the order of the request, or why there is none.
-    pub parts: Vec<Result<Outcome>>,
+    /// Each, in the order of the request, or why there is none; nothing of one that was ended because another one failed.
+    pub parts: Vec<Result<Option<Outcome>>>,
     /// What an emulated network did meanwhile; none for other networks.
     pub report: Option<Report>,
     /// How often it was made again, since something was not ready.
@@ -78,6 +83,17 @@ struct Talk {
     part: usize,
     conversation: Conversation,
     agents: [Agent; 2],
+}
+
+/// Whether it was not ready by the agreed time.
+fn is_late(error: &FleetError) -> bool {
+    !error.lost && error.happened.contains(LATE)
+}
+
+/// Has all others end: the other end can be read from now on.
+fn raise(alarm: &UnixStream) {
+    // It fails only where both ends are closed.
+    drop(alarm.shutdown(Shutdown::Both));
 }
 
 /// Which agents a part has on the two hosts.
@@ -112,11 +128,8 @@ impl Fleet {
         let mut again = 0;
         let made = loop {
             let made = self.at_once(ask);
-            let is_late = |part: &Result<Outcome>| {
-                let late = part.as_ref().err();
-                late.is_some_and(|error| !error.lost && error.happened.contains(LATE))
-            };
-            let late = made.as_ref().is_ok_and(|parts| parts.iter().any(is_late));
+            let late = |part: &Result<Option<Outcome>>| part.as_ref().is_err_and(is_late);
+            let late = made.as_ref().is_ok_and(|parts| parts.iter().any(late));
             if !late || again + 1 >= TRIES {
                 break made;
             }
@@ -126,7 +139,7 @@ impl Fleet {
         let mut made = made;
         if let Some(traffic) = traffic {
             let parts = made.as_mut().ok().into_iter().flatten();
-            let first = parts.filter_map(|part| part.as_mut().ok()).next();
+            let first = parts.filter_map(|part| part.as_mut().ok()?.as_mut()).next();
             self.unload(&traffic, first)?;
         }
         Ok(TogetherLaunched {
@@ -167,43 +180,70 @@ impl Fleet {
     }
 
     /// All of them, once.
-    fn at_once(&mut self, ask: &TogetherAsk) -> Result<Vec<Result<Outcome>>> {
+    fn at_once(&mut self, ask: &TogetherAsk) -> Result<Vec<Result<Option<Outcome>>>> {
+        let (alarm, stop) = UnixStream::pair().map_err(|error| {
+            FleetError::of_all(
+                ATTEMPT,
+                error,
+                "look at the limit of open files: `ulimit -n`",
+            )
+        })?;
         let begun = self.machines.begin(Placement::Lane(0));
         begun.map_err(|error| self.machines_failed(error))?;
         let before = self.network;
         let offset_ns = self.offset_of(ask)?;
         let lead_ns = u64::try_from(self.lead.as_nanos()).unwrap_or(u64::MAX);
         let begin_ns = (monotonic_ns() + lead_ns).saturating_add_signed(offset_ns);
-        let mut all: Vec<Option<Result<Outcome>>> = ask.parts.iter().map(|_| None).collect();
-        let (mut ranks, mut talks) = (Vec::new(), Vec::new());
+        let mut all: Vec<Option<Result<Option<Outcome>>>> =
+            ask.parts.iter().map(|_| None).collect();
+        let (mut numbers, mut ranks, mut talks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, part) in ask.parts.iter().enumerate() {
             self.network = part.network;
             let keys = keys(&ask.between, number);
             let begun = match &part.what {
-                What::Ranks(ranks_ask) => self
-                    .begin_at(ranks_ask, keys, begin_ns)
-                    .map(|begun| ranks.push((number, begun))),
+                What::Ranks(ranks_ask) => self.begin_at(ranks_ask, keys, begin_ns).map(|begun| {
+                    numbers.push(number);
+                    ranks.push(begun);
+                }),
                 What::Channel(spec) => self
                     .talk(number, spec, keys, begin_ns)
                     .map(|talk| talks.push(talk)),
             };
             if let Err(error) = begun {
+                raise(&alarm);
                 all[number] = Some(Err(error));
             }
         }
         self.network = before;
         let talked = std::thread::scope(|scope| {
+            let (alarm, stop) = (&alarm, stop.as_fd());
             let start = |mut talk: Talk| {
-                thread::start_in(scope, "one of several measurements", move || {
+                let started = thread::start_in(scope, "one of several measurements", move || {
                     let [client, server] = &mut talk.agents;
-                    let outcome = talk.conversation.run(client.link(), server.link());
+                    let outcome = talk
+                        .conversation
+                        .run_until(client.link(), server.link(), stop);
+                    let failed = outcome.as_ref().err().map(Error::to_string);
+                    if failed.is_some_and(|failed| !failed.contains(LATE)) {
+                        raise(alarm);
+                    }
                     (talk, outcome)
-                })
+                });
+                started.inspect_err(|_| raise(alarm))
             };
             let threads: Vec<_> = talks.into_iter().map(start).collect();
-            for (number, (ask, begun)) in ranks {
+            while let Some(at) = self.first_to_end(&ranks, stop) {
+                let (number, (ask, begun)) = (numbers.remove(at), ranks.remove(at));
                 let ran = self.end_ranks(&ask, &ask.job, &begun);
-                all[number] = Some(ran.and_then(|ran| self.outcome_of(&ask, &ask.job, &ran)));
+                let ran = ran.and_then(|ran| self.outcome_of(&ask, &ask.job, &ran));
+                if ran.as_ref().is_err_and(|error| !is_late(error)) {
+                    raise(alarm);
+                }
+                all[number] = Some(ran.map(Some));
+            }
+            for (number, (ask, begun)) in numbers.into_iter().zip(ranks) {
+                self.stop_ranks(&ask, &begun);
+                all[number] = Some(Ok(None));
             }
             let joined = threads.into_iter().map(|thread| {
                 let joined = thread.map(std::thread::ScopedJoinHandle::join);
@@ -222,11 +262,16 @@ impl Fleet {
                 spec: talk.conversation.spec,
                 between: ask.between.clone(),
             };
-            all[talk.part] = Some(outcome.map_err(|error| self.failed(&asked, keys, &error)));
+            all[talk.part] = Some(match outcome {
+                Err(Error::Ended) => Ok(None),
+                outcome => outcome
+                    .map(Some)
+                    .map_err(|error| self.failed(&asked, keys, &error)),
+            });
         }
         let none = || {
             FleetError::of_all(
-                "measure several at once",
+                ATTEMPT,
                 "a thread was refused",
                 "look at the limits of processes: `ulimit -u`",
             )
@@ -272,9 +317,8 @@ impl Fleet {
             self.ensure(host, placement)?;
         }
         let server = self.address_of(keys[1].0);
-        let conversation = Conversation::new(spec.clone(), server).map_err(|error| {
-            FleetError::of_all("measure several at once", &error, error.remedy())
-        })?;
+        let conversation = Conversation::new(spec.clone(), server)
+            .map_err(|error| FleetError::of_all(ATTEMPT, &error, error.remedy()))?;
         let agents = keys.map(|key| self.agents.0.remove(&key));
         let [Some(client), Some(server)] = agents else {
             unreachable!("both are checked");

@@ -8,13 +8,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
+use sonde_channel::{Woken, readable};
 use sonde_message::Library;
 use sonde_probe::library::{Job, NATIVE, Native};
 use sonde_probe::{Program, Ran, token};
 
 use super::{FOLLOW, GRACE, RanksAsk, attempt, failed, left, limit, went_well, words};
+use crate::agent::Agent;
 use crate::error::{FleetError, Result};
 use crate::fleet::Fleet;
 use crate::placement::Placement;
@@ -109,6 +112,33 @@ impl Fleet {
             ends.insert(ranks[0], end);
         }
         self.cause(ask, seats, ends)
+    }
+
+    /// Ends ranks that were started.
+    pub(crate) fn stop_ranks(&mut self, ask: &RanksAsk, begun: &BegunRanks) {
+        let attempt = attempt(ask);
+        for (seat, _) in &begun.started {
+            drop(self.stop_program(*seat, &attempt));
+        }
+    }
+
+    /// Which of several runs ends first, as far as its rank 0 tells; none once `stop` can be read.
+    pub(crate) fn first_to_end(
+        &self,
+        all: &[(RanksAsk, BegunRanks)],
+        stop: BorrowedFd<'_>,
+    ) -> Option<usize> {
+        let first = all.iter().map(|(_, begun)| begun.started[0].0);
+        let first = first.map(|seat| self.agents.0.get(&seat).and_then(Agent::fd));
+        let Some(first) = first.collect::<Option<Vec<_>>>() else {
+            // One is gone, which its end says.
+            return Some(0);
+        };
+        let timeout = all.iter().map(|(ask, _)| limit(&ask.job)).max()?;
+        match readable(&[&[stop], &first[..]].concat(), timeout + GRACE) {
+            Ok(Woken::Readable(at)) => at.checked_sub(1),
+            Ok(Woken::Silence) | Err(_) => Some(0),
+        }
     }
 
     /// What all ranks are told, but for their numbers.
