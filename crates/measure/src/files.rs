@@ -518,7 +518,7 @@ impl Files {
         let copy = self.ftp.copy_bytes;
         if !(512..=COPY_BYTES_MAX).contains(&copy) {
             return refuse(
-                format!("a copy buffer of {copy} bytes cannot be had"),
+                format!("a copy buffer cannot have {copy} bytes"),
                 "ask for 512 B to 1 MiB",
             );
         }

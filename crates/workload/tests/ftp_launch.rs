@@ -61,7 +61,7 @@ fn each_stage_is_measured_apart() {
 
 #[test]
 fn disks_are_worked_out_for_the_end_that_has_them() {
-    // 300,000 bytes at 96 and 16 Mb/s, and a seek of 10 ms at the begin of a file.
+    // 300,000 bytes at 96 and 16 Mb/s, and a seek of 10 ms where a file starts.
     let disks = [
         ("disk", "96Mbit"),
         ("client-disk", "16Mbit"),

@@ -41,7 +41,7 @@ pub struct FromNetwork {
 }
 
 impl FromNetwork {
-    /// At the begin of a file.
+    /// Where a file starts.
     pub const fn new(by: Translation) -> Self {
         let has_cr = false;
         Self { by, has_cr }
