@@ -43,6 +43,8 @@ export interface View {
     sweep: SweepCurve[]
     /** Files of servers; empty where none were asked for. */
     files: FilesRow[]
+    /** Workloads at once, and who slows whom; null where none were measured so. */
+    contention: ContentionView | null
     /** All pairs of hosts as heat maps; null of a run that is not of all pairs. */
     heat: HeatView | null
     /** Which host, link or direction stands out among all pairs; null of a run that is not of all pairs. */
@@ -390,6 +392,16 @@ export interface Configuration {
     trend: number | null
     /** The least change that would be found two runs after it, as a share; null where the newest level has too few runs. */
     detectable: number | null
+}
+
+/** Workloads at once, as the page shows them. */
+export interface ContentionView {
+    /** How long they were measured at once. */
+    during: string | null
+    /** Who hurts whom. */
+    sentences: string[]
+    /** One for each network. */
+    matrices: SlowdownMatrix[]
 }
 
 /** A difference with its interval. */
@@ -1371,6 +1383,71 @@ export interface SizeCost {
     /** The difference, in nanoseconds. */
     cost_ns: Cost
 }
+
+/** A workload beside others. */
+export interface Slowdown {
+    /** The network that it is measured on, with its knobs. */
+    network: string
+    /** What is slowed, in the words of the command line. */
+    workload: string
+    /** What is measured at once with it, and the level of a background load. */
+    beside: string[]
+    /** Its own figure. */
+    quantity: Quantity
+    /** The cell alone; null where none was planned. */
+    cell_alone: string | null
+    /** The cell beside the others. */
+    cell: string
+    /** The median of the repetitions' medians alone, in the quantity's unit. */
+    alone: number | null
+    /** The same beside the others. */
+    together: number | null
+    /** How many times as long it takes. */
+    slowdown: number | null
+    /** Lower end of its interval at 95 %; null below six repetitions. */
+    low: number | null
+    /** Upper end of its interval at 95 %. */
+    high: number | null
+    /** Repetitions of the fewer of both. */
+    launches: number
+    /** What follows. */
+    state: SlowdownState
+    /** Why it is inconclusive or not measured. */
+    why: string | null
+    /** The slow-down of the same on `wire`, where only the hosts' CPUs are shared; null where that was not measured. */
+    cpu_slowdown: number | null
+}
+
+/** The slow-downs of a network, as people read them. */
+export interface SlowdownMatrix {
+    /** The network of what is measured, with its knobs. */
+    network: string
+    /** Whether all share the hosts' CPUs alone on it. */
+    is_cpu: boolean
+    /** What runs beside it, single ones first. */
+    columns: string[]
+    /** Who is measured. */
+    rows: SlowdownRow[]
+}
+
+/** A workload beside each of the columns. */
+export interface SlowdownRow {
+    /** In the words of the command line. */
+    workload: string
+    /** One for each column; null where they were not measured at once. */
+    cells: (Slowdown | null)[]
+}
+
+/** What becomes of a workload beside others. */
+export type SlowdownState =
+    /** Its interval is above 1.1. */
+    | 'slowed'
+    /** Its interval is below 1.1. */
+    | 'not_slowed'
+    /** Its interval holds 1.1, or there are fewer than six repetitions. */
+    | 'inconclusive'
+    /** It has no figure, alone or beside the others. */
+    | 'not_measured'
 
 /** Whether a row holds a measurement. */
 export type Status =

@@ -7,6 +7,7 @@ import { anatomy } from './sections/anatomy'
 import { answer } from './sections/answer'
 import { coldstart } from './sections/coldstart'
 import { conditions } from './sections/conditions'
+import { contention } from './sections/contention'
 import { cost } from './sections/cost'
 import { distributions } from './sections/distributions'
 import { files } from './sections/files'
@@ -51,6 +52,7 @@ export const VIEWS: ViewSpec[] = [
     { id: 'coldstart', name: 'Cold start', question: 'What does the first message pay for?', sections: [of('coldstart', coldstart)], isFiltered: true, has: (model) => model.has('startup_ns') },
     { id: 'libraries', name: 'Libraries', question: 'What do message libraries cost?', sections: [of('ladder', ladder)], isFiltered: true, has: ({ view }) => view.library.length > 0 },
     { id: 'files', name: 'Files', question: 'What do file services reach, and what holds them?', sections: [of('files', files)], isFiltered: true, has: ({ view }) => view.files.length > 0 },
+    { id: 'contention', name: 'At once', question: 'What do workloads do to each other?', sections: [of('contention', contention)], isFiltered: false, has: ({ view }) => (view.contention?.matrices.length ?? 0) > 0 },
     { id: 'kernels', name: 'Kernels', question: 'What do programs lose?', sections: [of('kernels', kernels)], isFiltered: false, has: ({ view }) => view.kernels.length > 0 },
     { id: 'load', name: 'Load', question: 'What does background traffic add?', sections: [of('load', queueing)], isFiltered: false, has: ({ view }) => view.queueing.length > 0 },
     { id: 'trust', name: 'Trust', question: 'Did the run hold still?', sections: [of('steadiness', steadiness)], isFiltered: true, has: ({ view }) => view.launch_medians.length > 0 || view.interference.length > 0 },

@@ -9,7 +9,7 @@ import { delimiter, join, resolve } from 'node:path'
 import { after, before, test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { chromium, type Browser, type BrowserContextOptions, type ElementHandle, type Locator, type Page, type Response } from 'playwright-core'
-import { assessedView, cutView, embed, filesView, kernelsView, knobbedView, librariesView, loadedView, pairsView, sampleView, sweptView } from './sample'
+import { assessedView, contentionView, cutView, embed, filesView, kernelsView, knobbedView, librariesView, loadedView, pairsView, sampleView, sweptView } from './sample'
 
 // npm runs the tests in the folder of package.json.
 const WEB = process.cwd()
@@ -126,7 +126,7 @@ export const pages = (): [string, string][] => (assessments ??= [['sample', samp
 
 /** Those that have other figures than an assessment; written once. */
 let otherFigures: [string, string][] | undefined
-export const others = (): [string, string][] => (otherFigures ??= [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['files', file('files', filesView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())], ['kernels', file('kernels', kernelsView())]])
+export const others = (): [string, string][] => (otherFigures ??= [['pairs', file('pairs', pairsView(24))], ['thousand', file('thousand', pairsView(1000))], ['swept', file('swept', sweptView())], ['files', file('files', filesView())], ['contention', file('contention', contentionView())], ['knobbed', file('knobbed', knobbedView())], ['cut', file('cut', cutView())], ['libraries', file('libraries', librariesView())], ['kernels', file('kernels', kernelsView())]])
 
 export const drawn = (page: Page, part: string, series: string): Promise<number> =>
     page.evaluate(([name, id]) => [...document.querySelectorAll<SVGGElement>('.plot g[data-series]')].filter((group) => group.dataset.series === id && group.dataset.part?.startsWith(name ?? '') && group.childElementCount > 0).length, [part, series])

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { browserTest, drawn, file, go, open, pages, picture, sample } from './browser'
-import { cutView, kernelsView, knobbedView, librariesView, loadedView, filesView, pairsView, sweptView } from './sample'
+import { contentionView, cutView, kernelsView, knobbedView, librariesView, loadedView, filesView, pairsView, sweptView } from './sample'
 
 browserTest('the anatomy of messages adds up', async () => {
     const view = cutView()
@@ -271,6 +271,60 @@ browserTest('files have their calls and stages', async () => {
     assert.equal(await page.locator('#files svg g[data-part="warm"]').count(), 6)
     // A run of files alone has no view of streams.
     assert.equal(await page.$('nav a[href^="#throughput"]'), null)
+    assert.deepEqual(troubles, [])
+})
+
+browserTest('workloads at once are a matrix for each network', async () => {
+    const view = contentionView()
+    const { page, troubles } = await open(file('contention', view), { view: 'contention' })
+    const cards = page.locator('#contention .contention-card')
+    assert.deepEqual(await cards.locator('h3').allInnerTexts(), ['ethernet-100', 'wire'])
+    assert.match(await page.innerText('.contention-answer'), /stream slows latency most, 31\.20 times/)
+    const first = cards.first()
+    // Three rows and five columns, of which each row leaves out itself.
+    const states = await first.locator('svg rect').evaluateAll((all) => all.map((one) => one.getAttribute('data-state')))
+    assert.deepEqual(['slowed', 'not_slowed', 'inconclusive', 'not_measured'].map((state) => states.filter((one) => one === state).length), [9, 1, 1, 1])
+    const drawn = await first.locator('svg').evaluate((svg) => [...svg.querySelectorAll('text')].map((one) => one.textContent ?? ''))
+    for (const words of ['all others', '31.20 ×', '29.95 … 32.76', 'not slowed', 'not measured', 'CPUs 1.76']) assert.ok(drawn.includes(words), `${words}: ${JSON.stringify(drawn)}`)
+    // Colours say what the words do.
+    const colour = (state: string): Promise<string> => first.locator(`svg rect[data-state="${state}"]`).first().evaluate((one) => getComputedStyle(one).fill)
+    assert.equal(new Set(await Promise.all(['slowed', 'not_slowed', 'inconclusive', 'not_measured'].map(colour))).size, 4)
+    // The CPUs' own matrix has no part of theirs beneath.
+    assert.equal(await cards.nth(1).locator('svg text', { hasText: 'CPUs' }).count(), 0)
+    // The same as a table, with what it was worked out of.
+    const rows = first.getByRole('row')
+    assert.equal(await rows.count(), 13)
+    assert.equal(await first.getByRole('columnheader').count(), 9)
+    assert.equal(await first.getByRole('rowheader').count(), 12)
+    assert.match((await rows.nth(1).innerText()).replace(/\s+/g, ' '), /^nfs:write stream 1\.62 1\.56 … 1\.70 slowed 1\.0[12] 9\.1\S* Mb\/s 5\.6\S* Mb\/s 6$/)
+    // The keys read it.
+    await first.locator('.plot').focus()
+    await page.keyboard.press('ArrowRight')
+    assert.match(await first.locator('.unseen[aria-live]').innerText(), /nfs:write beside stream: takes 1\.62 times as long/)
+    const [download] = await Promise.all([page.waitForEvent('download'), first.locator('button', { hasText: 'CSV' }).click({ force: true })])
+    const lines = readFileSync(await download.path(), 'utf8').trim().split('\r\n')
+    assert.equal(lines.length, 13)
+    assert.match(lines[0] ?? '', /^network,workload,beside,slowdown,ci95_low,ci95_high,state,cpu_slowdown,quantity,alone,together/)
+    assert.match(lines[1] ?? '', /^ethernet-100,nfs:write,stream,1\.62,/)
+    await picture(page.locator('#contention'), 'contention')
+    assert.deepEqual(troubles.filter((trouble) => !trouble.startsWith('request: blob:')), [])
+    const without = await open(sample(), { view: 'overview' })
+    assert.equal(await without.page.$('nav a[href^="#contention"]'), null)
+})
+
+browserTest('a matrix of workloads is read on a narrow window', async () => {
+    const { page, troubles } = await open(file('contention', contentionView()), { view: 'contention', viewport: { width: 390, height: 800 } })
+    const first = page.locator('#contention .contention-card').first()
+    const drawn = await first.locator('svg').evaluate((svg) => [...svg.querySelectorAll('text')].map((one) => one.textContent ?? ''))
+    assert.ok(drawn.includes('beside stream') && drawn.includes('31.20 ×') && drawn.includes('29.95 … 32.76, CPUs 1.76'), JSON.stringify(drawn))
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth), 'the page is as wide as the window')
+    // No text lies over another one of its line.
+    const overlaps = await first.locator('svg').evaluate((svg) => {
+        const boxes = [...svg.querySelectorAll('text')].map((one) => one.getBoundingClientRect())
+        return boxes.flatMap((one, at) => boxes.slice(at + 1).filter((other) => one.left < other.right && other.left < one.right && one.top + 3 < other.bottom && other.top + 3 < one.bottom)).length
+    })
+    assert.equal(overlaps, 0)
+    await picture(page.locator('#contention'), 'contention-narrow')
     assert.deepEqual(troubles, [])
 })
 

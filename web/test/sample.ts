@@ -3,7 +3,7 @@
 // Model:   latency = host cost + the model's time of the message's frames; throughput = size over twice that, up to the
 //          ceiling; a launch shifts all of it by a seeded factor. Figures are plausible, not measured.
 import { gzipSync } from 'node:zlib'
-import type { Ceiling, Distribution, Finding, HeatFigure, HeatMap, KernelRow, LaunchMedians, Loss, NetworkRecord, Phase, Quantity, QueueingRow, ResultRow, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
+import type { Ceiling, Distribution, Finding, HeatFigure, HeatMap, KernelRow, LaunchMedians, Loss, NetworkRecord, Phase, Quantity, QueueingRow, ResultRow, Slowdown, SlowdownMatrix, SlowdownState, Step, SweepCurve, SweepPoint, Verdict, View } from '../src/view'
 import { ALPHABET, type Embedded } from '../src/read'
 
 /** The page with a run in it, as the crate `report` makes it. */
@@ -314,7 +314,7 @@ export function sampleView(): View {
             network: network.name, path: 'tcp', method: 'plain', knobs: {}, wait: 'block', per_message_ns: 34000, per_frame_ns: network.mtu > 9000 ? null : 900, per_byte_ns: network.line ? 8e9 / network.line : 0.4,
             setup_ns: network.circuit || null, half_size_bytes: network.name === 'wire' ? null : network.name === 'wan-100m-20ms' ? 252000 : network.line ? Math.round((network.line / 8e9) * 96000) : 26000, residual: 0.031,
         })),
-        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], files: [], heat: null, all_pairs: null, answer: null, left_out: [], seen: [],
+        queueing: [], library: [], kernels: [], kernels_elsewhere: [], kernels_traffic: [], kernels_phases: [], anatomy: [], sweep: [], files: [], contention: null, heat: null, all_pairs: null, answer: null, left_out: [], seen: [],
         timeline: Array.from({ length: 89 }, (_, at) => ({ began_ms: at * 2000, ended_ms: at * 2000 + 1800, busy_share: at % 11 === 3 ? 0.97 : 0.55 + 0.002 * at, stolen_share: at > 60 && at < 70 ? 0.08 : 0.004, late_share: at % 7 ? 0.001 : 0.06 })),
         findings: FINDINGS,
         conditions: [['Machine', 'AMD EPYC 7B13, 2 CPUs, 24 GiB'], ['Kernel', '6.1.0-28-amd64'], ['CPU plan', 'measured pair pinned to CPU 1, switch on CPU 0'], ['Order', 'shuffled blocks, seed 1'], ['Timer', 'CLOCK_MONOTONIC, 24 ns to read, resolution 1 ns']],
@@ -554,6 +554,40 @@ export function filesView(): View {
     view.distributions = []
     view.launch_medians = []
     view.fits = []
+    return view
+}
+
+/** Files, a stream and a ping-pong at once, with a background load: on ethernet-10 they slow each other, on `wire` the CPUs do not. */
+export function contentionView(): View {
+    const view = sampleView()
+    const names = ['nfs:write', 'stream', 'latency']
+    const columns = [...names, 'load:0.6', 'all others']
+    const ratios: Record<string, (number | null)[]> = { 'nfs:write': [null, 1.62, 1.02, 1.9, 3.4], stream: [2.21, null, 1.08, 2.5, 4.75], latency: [7.4, 31.2, null, 2.2, null] }
+    const matrix = (network: string, isCpu: boolean): SlowdownMatrix => ({
+        network, is_cpu: isCpu, columns,
+        rows: names.map((workload) => ({
+            workload,
+            cells: columns.map((column, at): Slowdown | null => {
+                if (column === workload) return null
+                const found = ratios[workload]?.[at] ?? null
+                const ratio = found !== null && isCpu ? 1 + (found - 1) / 40 : found
+                // What lies around the bound is open.
+                const [low, high] = ratio === null ? [null, null] : [ratio * 0.96, ratio * 1.05]
+                const state: SlowdownState = low === null ? 'not_measured' : low > 1.1 ? 'slowed' : (high ?? 0) < 1.1 ? 'not_slowed' : 'inconclusive'
+                const [quantity, alone]: [Quantity, number] = workload === 'latency' ? ['latency_ns', 210000] : ['throughput_bps', 9.1e6]
+                const together = ratio === null ? null : workload === 'latency' ? alone * ratio : alone / ratio
+                const why = state === 'not_measured' ? 'stream, measured at once, failed: h2 is gone' : state === 'inconclusive' ? 'its interval holds 1.1: more repetitions narrow it' : null
+                return {
+                    network, workload, beside: column === 'all others' ? [...names.filter((name) => name !== workload), 'load:0.6'] : [column], quantity, cell_alone: `alone-${network}-${workload}`, cell: `at-once-${network}-${workload}-${at}`,
+                    alone, together, slowdown: ratio, low, high, launches: ratio === null ? 0 : 6, state, why, cpu_slowdown: isCpu || found === null ? null : 1 + (found - 1) / 40,
+                }
+            }),
+        })),
+    })
+    view.contention = {
+        during: '3s', matrices: [matrix('ethernet-100', false), matrix('wire', true)],
+        sentences: ['ethernet-100: stream slows latency most, 31.20 times (1.76 by the CPUs alone); then nfs:write latency 7.40.', 'wire: stream slows latency most, 1.76 times.'],
+    }
     return view
 }
 

@@ -20,7 +20,7 @@ test('each rule leads to a view', () => {
 
 browserTest('each view opens by its link', async () => {
     // Each view is in one of these.
-    const some = [...pages(), ...others()].filter(([name]) => IS_LONG || ['assessed', 'loaded', 'kernels', 'files', 'pairs', 'libraries'].includes(name))
+    const some = [...pages(), ...others()].filter(([name]) => IS_LONG || ['assessed', 'loaded', 'kernels', 'files', 'contention', 'pairs', 'libraries'].includes(name))
     const opened = new Set<string>()
     for (const [name, path] of some) {
         const { page, troubles } = await open(path)

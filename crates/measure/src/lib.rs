@@ -30,6 +30,7 @@ mod settings;
 pub mod spec;
 mod text;
 mod verdict;
+pub mod workload;
 
 pub use cell::{CellError, cell_id};
 pub use evidence::{

@@ -338,8 +338,7 @@ fn one_of_several_is_ended_when_another_one_fails() {
         drop(alarm);
     });
     let began = Instant::now();
-    let error =
-        one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
+    let error = one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
     assert!(matches!(error, Err(Error::Ended)), "{error:?}");
     assert!(began.elapsed() < SOON);
     other.join().unwrap();
@@ -366,12 +365,14 @@ fn one_of_several_ends_with_its_serving_side() {
         serving
     });
     let began = Instant::now();
-    let error =
-        one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
+    let error = one_of_several().run_until(&mut client.link, &mut server.link, stop.as_fd());
     let (error, worker) = (error.unwrap_err().to_string(), killer.join().unwrap());
     assert!(began.elapsed() < SOON, "{error}");
     let words = format!("(process {worker}) was killed by signal 9 while it served");
-    assert!(error.contains(&words) && !error.contains("measured"), "{error}");
+    assert!(
+        error.contains(&words) && !error.contains("measured"),
+        "{error}"
+    );
     // Nobody names the worker that was ended for it.
     assert!(client.link.in_step() && server.link.in_step(), "{error}");
     conversation(samples(Path::Tcp, 5))

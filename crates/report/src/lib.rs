@@ -8,6 +8,7 @@
 
 mod anatomy;
 mod compare;
+mod contention;
 pub mod diagnosis;
 mod files;
 mod finding;
@@ -39,6 +40,10 @@ mod words;
 pub use anatomy::AnatomyRow;
 pub use compare::{
     Change, CompareError, CompareRow, Comparison, Difference, Limits, compare, compare_table,
+};
+pub use contention::{
+    CPU_ALONE, Contention, ContentionView, SLOWED, Slowdown, SlowdownMatrix, SlowdownRow,
+    SlowdownState,
 };
 pub use files::{FilesPart, FilesRow};
 pub use finding::verify::{SettingChange, Verifiable, verifiable};

@@ -18,6 +18,7 @@ use sonde_measure::{
 use sonde_stats::Series;
 
 use crate::anatomy::{AnatomyRow, anatomies};
+use crate::contention::ContentionView;
 use crate::files::FilesRow;
 use crate::finding::{Finding, Severity, findings};
 use crate::fit::{FitRow, fits};
@@ -106,6 +107,9 @@ pub struct View {
     /// Files of servers; empty where none were asked for.
     #[serde(default)]
     pub files: Vec<FilesRow>,
+    /// Workloads at once, and who slows whom; null where none were measured so.
+    #[serde(default)]
+    pub contention: Option<ContentionView>,
     /// All pairs of hosts as heat maps; null of a run that is not of all pairs.
     #[serde(default)]
     pub heat: Option<HeatView>,
@@ -227,6 +231,7 @@ impl View {
             anatomy: anatomies(&index),
             sweep: curves(&index),
             files: FilesRow::all(&index),
+            contention: ContentionView::of(run),
             heat: heat(run),
             all_pairs,
             left_out,

@@ -9,6 +9,7 @@ pub(crate) mod all_pairs;
 pub(crate) mod cause;
 pub(crate) mod ceiling;
 pub(crate) mod cold;
+pub(crate) mod contention;
 pub(crate) mod cpu;
 pub(crate) mod crossing;
 pub(crate) mod drift;

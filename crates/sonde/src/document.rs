@@ -7,7 +7,6 @@
 
 use crate::accept::Accepted;
 use crate::check::Check;
-use crate::contend::matrix::Contention;
 use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
 use crate::exit::Outcome;
@@ -27,7 +26,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Judged, Run};
 use sonde_record::{DocumentFinding, Export, Judgement};
-use sonde_report::{Assessment, Comparison, History, Severity};
+use sonde_report::{Assessment, Comparison, Contention, History, Severity};
 
 /// A command, with what stands in its document alone.
 #[derive(Debug, Serialize, JsonSchema)]

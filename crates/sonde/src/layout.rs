@@ -11,7 +11,6 @@ mod together;
 
 use estimate::launch_ns;
 pub use references::references;
-pub use together::{AND, DURING};
 
 use crate::any_path::AnyPath;
 use crate::failure::Failure;

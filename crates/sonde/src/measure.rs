@@ -17,6 +17,7 @@ pub use planned::Planned;
 use lacking::leave_out;
 
 use crate::campaign::{Campaign, End, LiveNetwork, Observer, Silent, unix_ns};
+use crate::contend;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block, TestNetwork};
@@ -137,6 +138,12 @@ impl Task {
         let resumed = self.resumed(&store)?;
         if let Some(run) = &resumed {
             self.plan = Plan::parse(&run.head.plan)?;
+            let (id, command) = (&run.head.id, contend::goes_on(run, source.command()));
+            if command != source.command() {
+                tell!(
+                    "sonde: `{command} --resume {id}` says what follows from the run {id}, which it began"
+                );
+            }
         }
         self.plan.check()?;
         if let Some(code) = crate::allocation::bystander(self.plan.testbed.kind) {
@@ -211,7 +218,7 @@ impl Task {
             (End::Interrupted, _) => {
                 tell!(
                     "sonde: interrupted: the results until then follow; `{} --resume {id}` resumes the run",
-                    source.command()
+                    contend::goes_on(&run, source.command())
                 );
                 None
             }

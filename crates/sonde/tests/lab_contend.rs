@@ -174,7 +174,10 @@ fn a_workload_that_dies_ends_the_set_and_is_named() {
     let ended = began.elapsed();
     assert!(killed.success(), "{outcome}");
     // A client of files goes on without its server for a minute; nobody waits for it.
-    assert!(ended < std::time::Duration::from_secs(60), "{ended:?}: {outcome}");
+    assert!(
+        ended < std::time::Duration::from_secs(60),
+        "{ended:?}: {outcome}"
+    );
     // Its repetition is missing; the other sets are measured, and the run is kept.
     assert_eq!(outcome.code, 1, "{outcome}");
     assert!(outcome.err.contains("was killed by signal 9"), "{outcome}");

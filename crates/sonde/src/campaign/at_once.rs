@@ -5,10 +5,10 @@
 //! Checked: `tests/lab_contend.rs`.
 
 use super::{Block, Campaign, LaunchRecord, pair, record, seen, unix_ns};
-use crate::contend::workload;
 use crate::defect;
 use crate::plan::Work;
 use sonde_fleet::{Between, Launched, Part, TogetherAsk, TogetherLaunched, What};
+use sonde_measure::workload;
 use sonde_record::StoreError;
 use sonde_sys::tell;
 use std::rc::Rc;
@@ -72,7 +72,9 @@ impl Campaign<'_> {
             kernel.and_then(sonde_measure::npb::Kernel::unverified)
         };
         let troubles = outcomes.iter().map(|outcome| match outcome {
-            Ok(outcome) => unverified(outcome),
+            Ok(Some(outcome)) => unverified(outcome),
+            // It was ended, since another one has failed.
+            Ok(None) => None,
             Err(error) => Some(error.to_string()),
         });
         let troubles: Vec<Option<String>> = troubles.collect();
@@ -82,7 +84,7 @@ impl Campaign<'_> {
             .next();
         let mut records = Vec::new();
         for ((part, outcome), trouble) in parts.iter().zip(outcomes).zip(&troubles) {
-            let launched = outcome.ok().map(|outcome| Launched {
+            let launched = outcome.ok().flatten().map(|outcome| Launched {
                 outcome,
                 report: report.clone(),
                 took,

@@ -1,38 +1,29 @@
 //! What is measured beside other things, as it is written: `stream`, `nfs:write`, `npb:lu`, `load:0.6`, `latency:64KiB@fddi`.
 //!
 //! Model:   a kind, then parts behind colons in any order that makes sense: a path, a size, what is done, knobs as NAME=VALUE; and behind
-//!          an `@` another network of the same hosts. Each becomes one probe of a plan. The name of what was measured is made of its
-//!          factors alone, and leaves out what the text would not need to say, so that a name read again is the same workload.
+//!          an `@` another network of the same hosts. Each becomes one probe of a plan. `sonde_measure::workload` names what was measured.
 //! Units:   sizes in bytes.
 //! Checked: `texts_become_probes`, `names_are_read_again`, `what_is_wrong_is_said`.
 
 use crate::any_path::AnyPath;
 use crate::cli::typed;
-use crate::layout::DURING;
 use crate::plan::{LoadPlan, Mode, ProbeKind, ProbePlan};
-use sonde_measure::files::{FilesPath, Operation};
-use sonde_measure::{Factors, Quantity};
+use sonde_measure::files::Operation;
+use sonde_measure::workload::{self, DURING, FILE_BYTES};
 use sonde_units::Bytes;
 
-/// The usual size of a file: a round of it fits into a window also where it is shared with others on a slow network.
-const FILE_BYTES: u64 = 256 << 10;
 /// How workloads are written.
 pub const GRAMMAR: &str = "write stream, stream:udp, message:64KiB, latency, rate:1000, nfs:read, nfs:write, nfs2:write, npb:lu, npb:cg:W \
                            or load:0.6; @NETWORK behind one of them puts it on another network of the same hosts";
 
-/// A kind over a channel: its word, its kind, its mode, its usual size.
-type Kind = (&'static str, ProbeKind, Option<Mode>, u64);
+/// A kind over a channel: its word, its kind, its mode.
+type Kind = (&'static str, ProbeKind, Option<Mode>);
 
 const KINDS: [Kind; 4] = [
-    ("stream", ProbeKind::Throughput, Some(Mode::Stream), 1 << 20),
-    (
-        "message",
-        ProbeKind::Throughput,
-        Some(Mode::Message),
-        1 << 20,
-    ),
-    ("latency", ProbeKind::Latency, None, 1),
-    ("rate", ProbeKind::Rate, None, 64),
+    ("stream", ProbeKind::Throughput, Some(Mode::Stream)),
+    ("message", ProbeKind::Throughput, Some(Mode::Message)),
+    ("latency", ProbeKind::Latency, None),
+    ("rate", ProbeKind::Rate, None),
 ];
 
 /// One of several at once.
@@ -91,7 +82,7 @@ fn probe(text: &str) -> Result<ProbePlan, String> {
             probe.knobs.extend(knobs([("class", class.to_uppercase())]));
         }
         probe
-    } else if let Some((_, kind, mode, _)) = KINDS.iter().find(|(known, ..)| *known == word) {
+    } else if let Some((_, kind, mode)) = KINDS.iter().find(|(known, ..)| *known == word) {
         let mut probe = ProbePlan::new(*kind, &[], &[]);
         probe.mode = *mode;
         if *kind == ProbeKind::Rate {
@@ -152,72 +143,9 @@ fn knobs<const N: usize>(
         .into()
 }
 
-/// The service of files of this name; `nfs` is what is used most.
+/// The service of files of this name.
 fn service(word: &str) -> Option<AnyPath> {
-    let word = if word == "nfs" { "nfs3" } else { word };
-    match word.parse() {
-        Ok(path @ AnyPath::Files(_)) => Some(path),
-        _ => None,
-    }
-}
-
-/// The word of a service, the shortest that is read as it.
-fn service_word(path: FilesPath) -> String {
-    let name = path.name();
-    let short = [Some("nfs"), name.split_once(':').map(|(word, _)| word)];
-    let is_it = |word: &&str| service(word) == Some(AnyPath::Files(path));
-    let short = short.into_iter().flatten().find(is_it);
-    short.unwrap_or(name).into()
-}
-
-/// What was measured, in one word.
-pub fn name(factors: &Factors) -> String {
-    let path: Option<AnyPath> = factors.path.parse().ok();
-    let mut knobs = factors.knobs.clone();
-    knobs.remove(DURING);
-    let mut take = |name: &str| knobs.remove(name).unwrap_or_default();
-    let mut parts = match (factors.probe.as_str(), path) {
-        ("files", Some(AnyPath::Files(path))) => vec![service_word(path), take("op")],
-        ("npb", _) => {
-            let (kernel, class) = (take("kernel"), take("class"));
-            let class = (class != "S").then_some(class);
-            ["npb".into(), kernel].into_iter().chain(class).collect()
-        }
-        ("rate", _) => vec!["rate".into(), take("rate")],
-        (probe, _) => vec![factors.mode.clone().unwrap_or_else(|| probe.into())],
-    };
-    let is_usual_path = matches!(path, Some(AnyPath::Files(_)))
-        || path == Some(AnyPath::TCP)
-        || factors.probe == "npb" && factors.path == "native:tcp";
-    if !is_usual_path {
-        parts.push(factors.path.clone());
-    }
-    let usual = match factors.probe.as_str() {
-        "files" => FILE_BYTES,
-        _ => {
-            let known = KINDS.iter().find(|(word, ..)| *word == parts[0]);
-            known.map_or(0, |(.., size)| *size)
-        }
-    };
-    // Datagrams of a stream are as long as a frame, whichever that is.
-    let is_cut = factors.path == "udp" && factors.probe == "throughput";
-    if factors.size_bytes > 0 && factors.size_bytes != usual && !is_cut {
-        parts.push(Bytes(factors.size_bytes).to_string());
-    }
-    knobs.retain(|name, value| !(name == "outstanding" && value == "1"));
-    parts.extend(knobs.iter().map(|(name, value)| format!("{name}={value}")));
-    parts.join(":")
-}
-
-/// Its own figure, by which it is slower beside others.
-pub fn figure(factors: &Factors) -> Quantity {
-    match factors.probe.as_str() {
-        "latency" => Quantity::LatencyNs,
-        "rate" => Quantity::ResponseNs,
-        "npb" => Quantity::KernelNs,
-        "files" if factors.size_bytes == 0 => Quantity::RatePerS,
-        _ => Quantity::ThroughputBps,
-    }
+    workload::service(word).map(AnyPath::Files)
 }
 
 #[cfg(test)]
@@ -297,9 +225,9 @@ mod tests {
             }];
             plan.check().unwrap();
             let blocks = blocks(&plan, &[net("ethernet-100")]).unwrap();
-            assert_eq!(name(&blocks[0].cells[0].factors), text);
+            assert_eq!(workload::name(&blocks[0].cells[0].factors), text);
             assert_eq!(
-                figure(&blocks[0].cells[0].factors),
+                workload::figure(&blocks[0].cells[0].factors),
                 blocks[0].quantity(),
                 "{text}"
             );

@@ -7,18 +7,14 @@
 //! Checked: `sets_become_blocks`, `sets_cross_networks_of_the_same_hosts`.
 
 use super::{Block, TestNetwork, cells, is_on, of_probe};
-use crate::contend::workload;
 use crate::failure::Failure;
 use crate::plan::{LoadPlan, Plan, ProbePlan, Work};
 use sonde_measure::spec::SAMPLES_MAX;
+use sonde_measure::workload::{self, AND, DURING};
 use sonde_measure::{Factors, Procedure, Quota, Sampling};
 use sonde_probe::library::During;
 use sonde_units::Span;
 
-/// The knob of cells that are measured at once: how long.
-pub const DURING: &str = "during";
-/// What stands between what is measured at once.
-pub const AND: &str = " + ";
 /// What making ready and telling what was measured takes, about.
 const BESIDE_NS: u64 = 3_000_000_000;
 
