@@ -130,13 +130,13 @@ function lines(matrix: SlowdownMatrix, width: number): Drawing {
     const points = matrix.rows.flatMap((row) => {
         svg.append(text(0, y + 16, short(row.workload, width), { class: 'contention-name contention-head' }))
         y += 26
-        return row.cells.flatMap((one) => {
+        return row.cells.flatMap((one, at) => {
             if (one === null) return []
             const [words, ground, ink] = STATES[one.state]
             const [top, right] = [y, width - 8]
             svg.append(node('rect', { x: 1, y: top + 1, width: width - 2, height: LINE_HEIGHT - 2, rx: 5, fill: ground, stroke: one.state === 'not_measured' ? 'var(--faint)' : 'none', 'data-state': one.state }))
             const more = [interval(one), one.cpu_slowdown === null ? null : `CPUs ${figure(one.cpu_slowdown)}`].filter((line) => line !== null).join(', ')
-            svg.append(text(8, top + 13, short(`beside ${beside(one)}`, width * 0.62), { class: 'contention-name', 'dominant-baseline': 'central' }),
+            svg.append(text(8, top + 13, short(`beside ${matrix.columns[at] ?? beside(one)}`, width * 0.62), { class: 'contention-name', 'dominant-baseline': 'central' }),
                 text(8, top + 26, words, { class: 'contention-small', 'dominant-baseline': 'central', fill: ink }),
                 text(right, top + 13, one.slowdown === null ? '–' : `${figure(one.slowdown)} ×`, { class: 'contention-figure', 'text-anchor': 'end', 'dominant-baseline': 'central', fill: ink }),
                 text(right, top + 26, more, { class: 'contention-small', 'text-anchor': 'end', 'dominant-baseline': 'central' }))
