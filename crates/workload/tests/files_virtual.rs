@@ -6,7 +6,8 @@
 //! Source:  RFC 791 §3.2 for fragments; requirements S41, S42, H43 to H50.
 
 use sonde_link::{
-    Admission, Class, Command, Event, Frame, FrameId, Network, Port, VcCommand, build, resolve,
+    Admission, Class, Command, Event, Frame, FrameId, Network, NetworkSpec, Port, VcCommand, build,
+    resolve,
 };
 use sonde_measure::files::Meta;
 use sonde_units::{Bytes, Instant, Span};
@@ -21,6 +22,17 @@ const CLIENT: Port = Port(0);
 const SERVER: Port = Port(1);
 const IP: u64 = 20;
 const UDP: u64 = 8;
+const TCP: u64 = 20;
+const MARK: u64 = 4;
+
+/// How a message goes over the network.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Carrier {
+    /// As a datagram of UDP, in fragments.
+    Datagram,
+    /// As a record in segments of TCP, where nothing is lost and the window holds it: acknowledgements take no place.
+    Record,
+}
 
 struct Datagram {
     bytes: Vec<u8>,
@@ -30,9 +42,10 @@ struct Datagram {
 }
 
 /// A client host, a server host and a network.
-struct World {
+pub(crate) struct World {
     network: Box<dyn Network + Send>,
     mtu: u64,
+    carrier: Carrier,
     now: Instant,
     session: Session,
     server: Server<Memory>,
@@ -53,7 +66,17 @@ struct World {
 impl World {
     fn new(network: &str, terms: Terms, server: server::Terms, buffer_bytes: usize) -> Self {
         let spec = resolve(network, &|_| Err("no file".into())).unwrap();
-        let mut built = build(&spec, 2, 7).unwrap();
+        Self::over(&spec, Carrier::Datagram, terms, server, buffer_bytes)
+    }
+
+    pub(crate) fn over(
+        spec: &NetworkSpec,
+        carrier: Carrier,
+        terms: Terms,
+        server: server::Terms,
+        buffer_bytes: usize,
+    ) -> Self {
+        let mut built = build(spec, 2, 7).unwrap();
         if spec.circuits.is_some() {
             let up = Command::Vc(VcCommand::Establish(CLIENT, SERVER));
             built.command(Instant::START, up).unwrap();
@@ -62,6 +85,7 @@ impl World {
         Self {
             network: built,
             mtu: spec.mtu,
+            carrier,
             // Circuits are up by then.
             now: Instant::START.saturating_add(Span::secs(30)),
             session: Session::new(terms, calls),
@@ -78,19 +102,24 @@ impl World {
         }
     }
 
-    /// A host cuts a datagram into fragments of the network's frames.
+    /// A host cuts a datagram into fragments of the network's frames, or a record into segments.
     fn send(&mut self, from: Port, to: Port, bytes: Vec<u8>) {
         self.named += 1;
         let datagram = self.named;
-        let (mut left, most) = (bytes.len() as u64 + UDP, (self.mtu - IP) / 8 * 8);
+        let (ahead, header, step) = match self.carrier {
+            Carrier::Datagram => (UDP, IP, 8),
+            Carrier::Record => (MARK, IP + TCP, 1),
+        };
+        let room = self.mtu - header;
+        let (mut left, most) = (bytes.len() as u64 + ahead, room / step * step);
         let mut fragments = 0;
         while left > 0 {
-            let part = left.min(if left <= self.mtu - IP { left } else { most });
+            let part = left.min(if left <= room { left } else { most });
             left -= part;
             self.named += 1;
             fragments += 1;
             self.of_frame.insert(self.named, datagram);
-            let frame = Frame::datagram(FrameId(self.named), from, to, Bytes(part + IP));
+            let frame = Frame::datagram(FrameId(self.named), from, to, Bytes(part + header));
             self.out[usize::from(from.0)].push_back(frame);
         }
         let datagram = (
@@ -187,7 +216,7 @@ impl World {
         panic!("no end");
     }
 
-    fn create(&mut self) -> Handle {
+    pub(crate) fn create(&mut self) -> Handle {
         let path = b"/export".to_vec();
         let root = self.run(Job::Mount { path }).handle.unwrap();
         let one = One::Create(root, b"file".to_vec());
@@ -195,7 +224,7 @@ impl World {
     }
 
     /// Writes a file; what it took.
-    fn write(&mut self, file: Handle, size_bytes: u64) -> Span {
+    pub(crate) fn write(&mut self, file: Handle, size_bytes: u64) -> Span {
         let begin = self.now;
         let content = None;
         let done = self.run(Job::Write {
@@ -207,7 +236,7 @@ impl World {
         self.now.since(begin)
     }
 
-    fn read(&mut self, file: Handle, size_bytes: u64) -> Span {
+    pub(crate) fn read(&mut self, file: Handle, size_bytes: u64) -> Span {
         let begin = self.now;
         let sink = Sink::Check;
         let done = self.run(Job::Read {
@@ -220,7 +249,7 @@ impl World {
     }
 }
 
-fn client(version: Version, transfer: u32, outstanding: usize) -> Terms {
+pub(crate) fn client(version: Version, transfer: u32, outstanding: usize) -> Terms {
     Terms {
         version,
         transfer,
@@ -230,7 +259,7 @@ fn client(version: Version, transfer: u32, outstanding: usize) -> Terms {
     }
 }
 
-fn service(span: Span, daemons: usize) -> server::Terms {
+pub(crate) fn service(span: Span, daemons: usize) -> server::Terms {
     server::Terms {
         service: span,
         daemons,
@@ -240,7 +269,7 @@ fn service(span: Span, daemons: usize) -> server::Terms {
     }
 }
 
-fn mbps(bytes: u64, took: Span) -> f64 {
+pub(crate) fn mbps(bytes: u64, took: Span) -> f64 {
     bytes as f64 * 8e6 / took.as_picos() as f64
 }
 
