@@ -4,6 +4,8 @@ mod docs;
 mod doctor;
 mod lab;
 mod malformed;
+mod old_files;
+mod old_files_ftp;
 mod output;
 #[path = "lab/part.rs"]
 mod part;
@@ -17,6 +19,9 @@ mod typed;
 /// With a lab or with many ranks, and nothing measured: three at a time.
 #[path = "."]
 mod paired {
+    /// The hosts and networks of NFS on virtual time, and their tests.
+    #[path = "../../workload/tests/files_virtual.rs"]
+    mod files_virtual;
     mod json;
     mod lab_accept;
     pub mod lab_assess;

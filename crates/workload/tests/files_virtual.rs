@@ -446,6 +446,20 @@ fn version_three_passes_ethernet() {
     assert!(rate > 100.0, "{rate}");
 }
 
+/// S42: no datagram holds 64 KiB, a record of TCP does.
+#[test]
+fn a_record_holds_what_no_datagram_does() {
+    let mut terms = client(Version::V3, 65_536, 4);
+    terms.stable = Stable::Unstable;
+    let spec = resolve("atm-oc3c", &|_| Err("no file".into())).unwrap();
+    let server = service(Span::millis(7), 8);
+    let mut world = World::over(&spec, Carrier::Record, terms, server, 1 << 20);
+    let file = world.create();
+    let size = 100 * 65_536;
+    let rate = mbps(size, world.write(file, size));
+    assert!(rate > 100.0, "{rate}");
+}
+
 /// H48: a disk holds synchronous writes, and asynchronous ones when its cache is full or they are committed.
 #[test]
 fn asynchronous_writes_run_ahead_of_the_disk() {

@@ -11,8 +11,6 @@ mod ftp_partners;
 mod ftp_sockets;
 mod memory;
 mod messages;
-mod old_files;
-mod old_files_ftp;
 
 /// What asserts times, rates or ratios of the real clock: one at a time.
 #[path = "."]

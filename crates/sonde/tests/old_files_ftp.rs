@@ -341,7 +341,7 @@ impl Cell {
 }
 
 fn applications() -> Vec<Application> {
-    let text = include_str!("../../sonde/data/applications.toml");
+    let text = include_str!("../data/applications.toml");
     toml::from_str::<Applications>(text).unwrap().applications
 }
 
