@@ -76,7 +76,7 @@ impl Transfer {
         values.extend(self.source_mbps.map(|mbps| ("disk", format!("{mbps}Mbit"))));
         let values: KnobValues = values
             .into_iter()
-            .map(|(name, value)| (name.into(), value.into()))
+            .map(|(name, value)| (name.into(), value))
             .collect();
         let files = Files::parse("ftp".parse().unwrap(), &values).unwrap();
         let stages = Stages::of(&files, size, &facts).unwrap();
