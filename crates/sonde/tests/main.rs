@@ -2,6 +2,9 @@
 
 mod docs;
 mod doctor;
+/// The hosts and networks of NFS on virtual time, and their tests.
+#[path = "../../workload/tests/files_virtual.rs"]
+mod files_virtual;
 mod lab;
 mod malformed;
 mod old_files;
@@ -19,9 +22,6 @@ mod typed;
 /// With a lab or with many ranks, and nothing measured: three at a time.
 #[path = "."]
 mod paired {
-    /// The hosts and networks of NFS on virtual time, and their tests.
-    #[path = "../../workload/tests/files_virtual.rs"]
-    mod files_virtual;
     mod json;
     mod lab_accept;
     pub mod lab_assess;
