@@ -1,5 +1,5 @@
 //! Settings of a host, changed for a while: sysctls below `net.`, the MTU and the offloads of an interface, the metrics of a
-//! route.
+//! route, and programs that compute meanwhile.
 //!
 //! Model:   a setting is a name and a value; those of interface and route are of the way to a peer. What is set is read
 //!          back, and what it was before is kept. Each request is a layer on those before it; the last layer is put back by
@@ -12,6 +12,7 @@
 //!          `what_can_be_set_is_described`;
 //!          `lab_tune` of the command in hosts of a lab.
 
+mod busy;
 mod changes;
 mod journal;
 
@@ -30,7 +31,7 @@ use changes::{RouteText, Undo};
 pub(crate) use journal::recover;
 pub use journal::{GUARD, Unrestored, guard, put_back, unrestored};
 
-/// A setting of a host, by name: `net.ipv4.tcp_rmem`, `mtu`, `offload.tso`, `route.window`.
+/// A setting of a host, by name: `net.ipv4.tcp_rmem`, `mtu`, `offload.tso`, `route.window`, `busy`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setting {
@@ -51,7 +52,7 @@ impl Setting {
 }
 
 /// The knobs of a host, with what they take, for help texts.
-pub const KNOBS: [(&str, &str); 9] = [
+pub const KNOBS: [(&str, &str); 10] = [
     ("mtu", "the interfaces' MTU, as 1500"),
     (
         "window",
@@ -64,6 +65,7 @@ pub const KNOBS: [(&str, &str); 9] = [
     ("tso", "on or off"),
     ("gso", "on or off"),
     ("gro", "on or off"),
+    (busy::BUSY, "programs that compute meanwhile, 0 to 1024"),
 ];
 
 /// The settings that a knob of a host stands for, at both ends; `None` where it is not a knob of a host.
@@ -90,6 +92,10 @@ pub fn knob(name: &str, value: &str) -> Option<std::result::Result<Vec<Setting>,
         };
         Ok(match name {
             "mtu" => vec![Setting::new("mtu", value)],
+            busy::BUSY => {
+                busy::count(value).map_err(|must| why(&must))?;
+                vec![Setting::new(busy::BUSY, value)]
+            }
             // Neither the route's bound nor a buffer of two windows holds it: Linux 6.18 forgets the bound as soon as it has
             // measured what segments take of the buffer, and then offers that part of the buffer, 0.66 of it where segments
             // are full (seen as 1.15 and 2.3 windows with buffers of two and four). The receiver holds it: the knob is one of
@@ -167,6 +173,7 @@ enum Name<'a> {
     Mtu,
     Offload(Offload, &'static str),
     Metric(&'a str),
+    Busy,
 }
 
 fn named(name: &str) -> Result<Name<'_>> {
@@ -174,7 +181,7 @@ fn named(name: &str) -> Result<Name<'_>> {
         Error::Setting {
         what: format!("`{name}` is not a setting that can be changed"),
         remedy: "write net.… of sysctl, mtu, offload.tso, offload.gso, offload.gro, offload.tx, or route.window, \
-                 route.mtu, route.initcwnd, route.initrwnd, route.advmss, route.rto_min, route.congctl, route.quickack"
+                 route.mtu, route.initcwnd, route.initrwnd, route.advmss, route.rto_min, route.congctl, route.quickack, or busy"
             .into(),
     }
     };
@@ -187,6 +194,7 @@ fn named(name: &str) -> Result<Name<'_>> {
     };
     match name.split_once('.') {
         None if name == "mtu" => Ok(Name::Mtu),
+        None if name == busy::BUSY => Ok(Name::Busy),
         Some(("net", rest)) if plain(rest) => Ok(Name::Sysctl(rest)),
         Some(("offload", rest)) => Offload::NAMES
             .iter()
@@ -247,6 +255,11 @@ impl RouteTo {
                 Name::Offload(which, name) => self.offload_step(which, name, value)?,
                 Name::Metric(name) => {
                     metrics.push((name, value));
+                    continue;
+                }
+                Name::Busy => {
+                    let loops = (!asked.look).then(|| undo.loops());
+                    changes.push(busy::change(value, loops)?);
                     continue;
                 }
             };
@@ -651,9 +664,15 @@ mod tests {
             settings("scaling", "off"),
             ["net.ipv4.tcp_window_scaling=0"]
         );
+        assert_eq!(settings("busy", "4"), ["busy=4"]);
         assert_eq!(settings("offloads", "off").len(), 3);
         assert_eq!(knob("rcvbuf", "64KiB"), None);
-        for (name, value) in [("window", "1"), ("scaling", "1"), ("offloads", "yes")] {
+        for (name, value) in [
+            ("window", "1"),
+            ("scaling", "1"),
+            ("offloads", "yes"),
+            ("busy", "-1"),
+        ] {
             let error = knob(name, value).unwrap().unwrap_err();
             assert!(error.contains("write") && error.contains(name), "{error}");
         }

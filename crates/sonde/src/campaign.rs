@@ -22,7 +22,7 @@ pub use interruption::{interrupted, interruption};
 pub use observer::{Observer, Silent};
 pub use seen::lost;
 
-use hosts::{set_hosts, tell_changes};
+use hosts::{hosts_of, set_hosts, tell_changes};
 use progress::Progress;
 
 use crate::allowance::Allowance;
@@ -525,6 +525,7 @@ impl<'a> Campaign<'a> {
         let began_unix_ns = unix_ns();
         let began = Instant::now();
         let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
+        let set_of = hosts_of(&fleet, &block, [src, dst]);
         let (mut changes, mut back) = (None, Vec::new());
         let launched = match lost {
             Some(host) => Err(format!(
@@ -532,7 +533,7 @@ impl<'a> Campaign<'a> {
                 name(host),
                 fleet.loss(host).unwrap_or("it is gone")
             )),
-            None => match set_hosts(&mut fleet, &block, [src, dst]) {
+            None => match set_hosts(&mut fleet, &block, &set_of) {
                 Err(unset) if !unset.lost => {
                     drop(fleet);
                     return self.skip(number, &unset.to_string());
@@ -563,8 +564,8 @@ impl<'a> Campaign<'a> {
                 launched.map_err(|error| error.to_string())
             }),
         };
-        if changes.is_some() && !block.host.is_empty() {
-            for host in [src, dst] {
+        if changes.is_some() {
+            for (host, _) in set_of {
                 if let Err(error) = fleet.put_back(host) {
                     back.push(error.to_string());
                 }

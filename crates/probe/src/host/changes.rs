@@ -1,7 +1,7 @@
 //! What an agent has changed of its host, in layers, and what puts each change back.
 //!
 //! Model:   each change is noted in the [journal](super::journal) before it is made, so that what is not noted was not
-//!          changed. Where a killed agent's change is undone by another process, only what still is as the agent set it
+//!          changed; programs that compute end with the agent and are not. Where a killed agent's change is undone by another process, only what still is as the agent set it
 //!          is touched: what somebody has set since then is theirs.
 //! Checked: `what_others_have_set_since_is_left`; `a_look_changes_nothing` of `host.rs`; `lab_tune` of the command.
 
@@ -13,6 +13,7 @@ use sonde_sys::netlink::{Netlink, Route, RouteMetrics};
 use sonde_sys::sysctl;
 use sonde_sys::tell;
 
+use super::busy::Loops;
 use super::journal::Journal;
 use super::{Change, METRICS, RouteTo, Settings, metric, set_metric, set_mtu};
 use crate::{Error, Result};
@@ -192,11 +193,19 @@ fn offload(name: &str) -> Result<Offload> {
         })
 }
 
+/// What one request changed.
+#[derive(Debug, Default)]
+struct Layer {
+    /// Each with its place in the journal.
+    undo: Vec<(usize, Undo)>,
+    /// What computes meanwhile.
+    loops: Loops,
+}
+
 /// What an agent has changed of its host. Dropping it puts everything back.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Each with its place in the journal.
-    layers: Vec<Vec<(usize, Undo)>>,
+    layers: Vec<Layer>,
     journal: Option<Journal>,
 }
 
@@ -207,7 +216,7 @@ impl Changes {
         if asked.look {
             return way.make(asked, self);
         }
-        self.layers.push(Vec::new());
+        self.layers.push(Layer::default());
         let made = way.make(asked, self);
         if made.is_err() {
             // What failed is what counts.
@@ -223,20 +232,31 @@ impl Changes {
             none => none.insert(Journal::open()?),
         };
         let place = journal.note(&undo)?;
-        let layer = self.layers.last_mut().expect("a layer is made");
-        layer.push((place, undo));
+        self.layer().undo.push((place, undo));
         Ok(())
+    }
+
+    /// What computes until the last layer is put back.
+    pub(super) fn loops(&mut self) -> &mut Loops {
+        &mut self.layer().loops
+    }
+
+    fn layer(&mut self) -> &mut Layer {
+        self.layers.last_mut().expect("a layer is made")
     }
 
     /// Whether anything is changed now.
     pub(crate) fn is_empty(&self) -> bool {
-        self.layers.iter().all(Vec::is_empty)
+        let is_empty = |layer: &Layer| layer.undo.is_empty() && layer.loops.is_empty();
+        self.layers.iter().all(is_empty)
     }
 
     /// Puts the last layer back, what can be, last first; the first failure. What cannot be put back stays in the journal.
     pub(crate) fn put_back(&mut self) -> Result<()> {
         let mut first = Ok(());
-        for (place, undo) in self.layers.pop().unwrap_or_default().into_iter().rev() {
+        let layer = self.layers.pop().unwrap_or_default();
+        drop(layer.loops);
+        for (place, undo) in layer.undo.into_iter().rev() {
             let mut done = undo.put_back();
             match (&mut self.journal, &done) {
                 (Some(journal), Ok(())) => done = journal.strike(place),
