@@ -6,17 +6,16 @@
 //!          `sonde report show` prints it again, from what is kept.
 //! Checked: `all_pairs_come_first`, `a_screen_has_24_lines`; `tests/lab_accept.rs`.
 
-use crate::campaign::{End, Silent};
+use crate::campaign::Silent;
 use crate::document::{self, Command, Document};
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::layout::Block;
 use crate::measure;
 use crate::output::{self, Print, say};
 use crate::plan::{Plan, ProbeKind};
 use crate::require::{self, Judgements, Statistic};
-use crate::source::{Searches, Seen, Source};
+use crate::source::Searches;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_measure::{Judged as State, Quantity, Run, RunState};
@@ -48,23 +47,6 @@ impl Plan {
             }
         }
         self.with_all_pairs(quick && !has_tails)
-    }
-}
-
-/// The source of the plan, under the command's own name.
-struct Accepting;
-
-impl Source for Accepting {
-    fn command(&self) -> &'static str {
-        "sonde accept"
-    }
-
-    fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
-        Searches.follow(seen)
-    }
-
-    fn ended(&mut self, seen: Seen<'_>, end: &End) -> Result<(), Failure> {
-        Searches.ended(seen, end)
     }
 }
 
@@ -115,7 +97,7 @@ impl Task {
             return self.measurement.print();
         }
         let observer = self.measurement.observer(Silent);
-        let measured = match self.measurement.measured(observer, &mut Accepting)? {
+        let measured = match self.measurement.measured(observer, &mut Searches)? {
             ControlFlow::Break(code) => return Ok(code),
             ControlFlow::Continue(measured) => measured,
         };

@@ -2,7 +2,7 @@
 //!
 //! Model:   a plan whose loads are sets of its probes: each alone, each pair, and all of them. It is measured, kept and resumed as any
 //!          other; the matrix is worked out of the run alone.
-//! Checked: `tests/lab_contend.rs`, `its_own_command_goes_on_with_a_run`.
+//! Checked: `tests/lab_contend.rs`.
 
 mod matrix;
 pub mod workload;
@@ -10,42 +10,17 @@ pub mod workload;
 use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::layout::Block;
 use crate::measure::{self, Measured};
 use crate::output::{self, say};
-use crate::source::{Searches, Seen, Source};
-use sonde_measure::Run;
+use crate::source::Searches;
 use sonde_report::Contention;
 use sonde_sys::tell;
 use std::ops::ControlFlow;
-
-const COMMAND: &str = "sonde contend";
 
 /// What to measure.
 pub struct Task {
     /// The plan, of probes in sets.
     pub measurement: measure::Task,
-}
-
-/// The source of sets of workloads, whose runs this command goes on with.
-struct Sets;
-
-impl Source for Sets {
-    fn command(&self) -> &'static str {
-        COMMAND
-    }
-
-    fn follow(&mut self, seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
-        Searches.follow(seen)
-    }
-}
-
-/// The command that goes on with a run and says all that follows from it: this one where it began the run, else `other`.
-pub fn goes_on(run: &Run, other: &'static str) -> &'static str {
-    match run.head.command.split(' ').next() {
-        Some("contend") => COMMAND,
-        _ => other,
-    }
 }
 
 impl Task {
@@ -58,7 +33,7 @@ impl Task {
             return self.measurement.print();
         }
         let observer = self.measurement.observer(crate::campaign::Silent);
-        match self.measurement.measured(observer, &mut Sets)? {
+        match self.measurement.measured(observer, &mut Searches)? {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
         }
@@ -84,32 +59,5 @@ impl Task {
             tell!("sonde: no set came to its end");
         }
         self.measurement.ended(run, outcome)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn its_own_command_goes_on_with_a_run() {
-        let mut run = Run {
-            head: measure::begun("plan".into(), 1).unwrap(),
-            hosts: Vec::new(),
-            networks: Vec::new(),
-            cells: Vec::new(),
-            launches: Vec::new(),
-            events: Vec::new(),
-            warnings: Vec::new(),
-        };
-        for (command, wanted) in [
-            ("contend nfs:write stream --network ethernet-10", COMMAND),
-            ("assess contend.toml", "sonde assess"),
-            ("", "sonde assess"),
-        ] {
-            run.head.command = command.into();
-            assert_eq!(goes_on(&run, Searches.command()), wanted, "{command}");
-            assert_eq!(goes_on(&run, Sets.command()), COMMAND);
-        }
     }
 }

@@ -19,6 +19,7 @@ use crate::output;
 use crate::place::Placements;
 use crate::report::Runs;
 use crate::sound::Checks;
+use crate::stage::share::Staging;
 use crate::suits::Suits;
 use crate::tune::Tuned;
 use crate::verify::Verified;
@@ -53,6 +54,9 @@ pub enum Command<'a> {
     /// `sonde contend`.
     #[serde(rename = "contend")]
     Contend(&'a Contention),
+    /// `sonde stage`.
+    #[serde(rename = "stage")]
+    Stage(&'a Staging),
     /// `sonde suits`.
     #[serde(rename = "suits")]
     Suits(&'a Suits),

@@ -47,6 +47,7 @@ mod serve;
 mod shown;
 mod sound;
 mod source;
+mod stage;
 mod suits;
 mod testbed;
 mod tune;

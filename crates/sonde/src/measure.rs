@@ -17,7 +17,6 @@ pub use planned::Planned;
 use lacking::leave_out;
 
 use crate::campaign::{Campaign, End, LiveNetwork, Observer, Silent, unix_ns};
-use crate::contend;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block, TestNetwork};
@@ -27,7 +26,7 @@ use crate::output::{Page, Print};
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
 use crate::require::Sources;
 use crate::shown::Form;
-use crate::source::{Searches, Seen, Source};
+use crate::source::{Searches, Seen, Source, goes_on};
 use crate::testbed::{self, LabOptions};
 use crate::tune::TUNE;
 use sonde_fleet::{Choice, Fleet, Joined, Selector, SshOptions};
@@ -138,7 +137,7 @@ impl Task {
         let resumed = self.resumed(&store)?;
         if let Some(run) = &resumed {
             self.plan = Plan::parse(&run.head.plan)?;
-            let (id, command) = (&run.head.id, contend::goes_on(run, source.command()));
+            let (id, command) = (&run.head.id, goes_on(run, source.command()));
             if command != source.command() {
                 tell!(
                     "sonde: `{command} --resume {id}` says what follows from the run {id}, which it began"
@@ -218,7 +217,7 @@ impl Task {
             (End::Interrupted, _) => {
                 tell!(
                     "sonde: interrupted: the results until then follow; `{} --resume {id}` resumes the run",
-                    contend::goes_on(&run, source.command())
+                    goes_on(&run, source.command())
                 );
                 None
             }

@@ -2,7 +2,7 @@
 //!
 //! Model:   a source looks at the run alone, so that one that was cut off goes on by being asked again: it names the blocks that
 //!          followed before, which are made already, and then the next.
-//! Checked: `lab_tune` of the command, which kills and resumes a search and a trial.
+//! Checked: `its_own_command_goes_on_with_a_run`; `lab_tune` of the command, which kills and resumes a search and a trial.
 
 use crate::campaign::{End, LiveNetwork};
 use crate::failure::Failure;
@@ -89,6 +89,18 @@ pub trait Source {
     }
 }
 
+/// The command that goes on with a run and says all that follows from it: the one that began the run where it says more than its rows, else
+/// `other`.
+pub fn goes_on(run: &Run, other: &'static str) -> &'static str {
+    match run.head.command.split(' ').next() {
+        Some("accept") => "sonde accept",
+        Some("contend") => "sonde contend",
+        Some("npb") => "sonde npb",
+        Some("stage") => "sonde stage",
+        _ => other,
+    }
+}
+
 /// The source of a plan: the searches for a limit that are in it, and of a matrix what stands out of it.
 pub struct Searches;
 
@@ -102,5 +114,37 @@ impl Source for Searches {
         let mut all = limit::trials(seen.run, seen.blocks, &nets, seen.launches)?;
         all.extend(pattern::again(seen)?);
         Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure;
+
+    #[test]
+    fn its_own_command_goes_on_with_a_run() {
+        let mut run = Run {
+            head: measure::begun("plan".into(), 1).unwrap(),
+            hosts: Vec::new(),
+            networks: Vec::new(),
+            cells: Vec::new(),
+            launches: Vec::new(),
+            events: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for (command, wanted) in [
+            (
+                "contend nfs:write stream --network ethernet-10",
+                "sonde contend",
+            ),
+            ("stage --input 1MiB", "sonde stage"),
+            ("accept --quick", "sonde accept"),
+            ("assess contend.toml", "sonde assess"),
+            ("", "sonde assess"),
+        ] {
+            run.head.command = command.into();
+            assert_eq!(goes_on(&run, Searches.command()), wanted, "{command}");
+        }
     }
 }

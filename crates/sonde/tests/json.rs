@@ -242,6 +242,9 @@ fn every_document_is_as_the_schema_says() {
         "suits --list --json",
         &format!("suits web --json {out}"),
         &format!("contend latency stream --testbed local --for 1s --launches 1 --json {out}"),
+        &format!(
+            "stage is --testbed local --input 64K --output 16K -t 50ms --launches 1 --json {out}"
+        ),
         &format!("load --testbed local --of 1Gbit --rho 0.01 --for 1s --json {out}"),
         &format!("tune --testbed local --quick --json {out}"),
         &format!("report show --json {out}"),

@@ -56,6 +56,7 @@ mod paired {
     mod lab_run;
     mod lab_shell;
     mod lab_slurm;
+    mod lab_stage;
     mod lab_suits;
     pub mod lab_traffic;
     pub mod lab_verdict;

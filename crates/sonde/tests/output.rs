@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 55] = [
+const PRINTING: [&str; 57] = [
     "--help",
     "--version",
     "assess help",
@@ -42,6 +42,8 @@ const PRINTING: [&str; 55] = [
     "npb cg --dry-run",
     "contend nfs:write stream --dry-run",
     "contend latency stream --print-plan",
+    "stage --dry-run",
+    "stage --print-plan",
     "tune --dry-run",
     "suits --list",
     "suits --list --json",

@@ -146,7 +146,7 @@ impl ContendOptions {
 const WIRE: &str = "wire";
 
 /// As many repetitions as the plan wants, and no more: each set has its interval.
-fn once(mut plan: Plan) -> Plan {
+pub(super) fn once(mut plan: Plan) -> Plan {
     plan.repeat.max = plan.repeat.launches;
     plan.repeat.reference = 0;
     plan

@@ -19,13 +19,15 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 62] = [
+const OPTIONS: [(&str, &str, Shown); 65] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
     ("transfer", WHAT, Always),
     ("outstanding", WHAT, Always),
     ("clients", WHAT, Always),
+    ("input", WHAT, Always),
+    ("output", WHAT, Always),
     ("verify", WHAT, Always),
     ("mode", WHAT, LongOnly),
     ("streams", WHAT, Always),
@@ -53,6 +55,7 @@ const OPTIONS: [(&str, &str, Shown); 62] = [
     ("second-network", WHERE, Always),
     ("no-wire", WHERE, LongOnly),
     ("hosts", WHERE, LongOnly),
+    ("busy", WHERE, Always),
     ("listen", WHERE, LongOnly),
     ("load", WHERE, LongOnly),
     ("load-flow", WHERE, LongOnly),

@@ -11,7 +11,7 @@ use clap::{Command, Error};
 use std::ffi::OsString;
 
 /// Words that other tools begin with, and what does it here.
-const WORDS: [(&str, &str); 20] = [
+const WORDS: [(&str, &str); 21] = [
     ("ping", "sonde probe latency` or `sonde lab run ping h2"),
     ("networks", "sonde lab list"),
     ("catalogue", "sonde lab list"),
@@ -29,6 +29,7 @@ const WORDS: [(&str, &str); 20] = [
     ("kernels", "sonde npb"),
     ("all-pairs", "sonde probe pattern all-pairs"),
     ("emulate", "sonde lab run"),
+    ("staging", "sonde stage"),
     ("setup", "sonde doctor"),
     ("install", "sonde doctor"),
     ("version", "sonde --version"),

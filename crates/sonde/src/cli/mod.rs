@@ -20,6 +20,7 @@ mod place;
 mod probe;
 mod refused;
 mod require;
+mod stage;
 mod suits;
 mod sweep;
 mod tune;
@@ -113,6 +114,9 @@ enum Task {
     /// Measure several workloads at once, and find who slows whom: messages, kernels, files, streams, background load.
     #[command(after_help = contend::EXAMPLES)]
     Contend(Box<contend::ContendOptions>),
+    /// Measure what share of a job's time goes into moving its files: input before it and output after it, over NFS, FTP and a stream.
+    #[command(after_help = stage::EXAMPLES)]
+    Stage(Box<stage::StageOptions>),
     /// Find what limits TCP throughput between two hosts, and fix it: with the arithmetic; applied and verified on request.
     #[command(after_help = tune::EXAMPLES)]
     Tune(Box<TuneOptions>),
@@ -273,6 +277,7 @@ pub fn run(arguments: Arguments) -> Result<i32, Failure> {
         Task::Npb(options) => options.run(),
         Task::Suits(options) => options.run(),
         Task::Contend(options) => options.run(),
+        Task::Stage(options) => options.run(),
         Task::Tune(options) => options.run(),
         Task::Place(options) => options.run(),
         Task::Report(task) => report::run(task),

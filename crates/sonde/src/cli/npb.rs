@@ -129,6 +129,11 @@ fn path(text: &str, testbed: Kind) -> Result<Path, Failure> {
     }
 }
 
+/// The path of ranks for which none was named.
+pub(super) fn usual_path(testbed: Kind) -> Result<AnyPath, Failure> {
+    path("native", testbed).map(AnyPath::Library)
+}
+
 impl NpbOptions {
     /// Runs it; the exit code.
     pub fn run(self) -> Result<i32, Failure> {

@@ -23,11 +23,13 @@ pub enum Command {
     Npb,
     /// `sonde contend`.
     Contend,
+    /// `sonde stage`.
+    Stage,
     /// Every one of them.
     Any,
 }
 
-use Command::{Any, Check, Contend, LabCheck, Npb, Pattern, Tune};
+use Command::{Any, Check, Contend, LabCheck, Npb, Pattern, Stage, Tune};
 
 impl Command {
     const fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Command {
             Check => "sonde probe check",
             Npb => "sonde npb",
             Contend => "sonde contend",
+            Stage => "sonde stage",
             Any => "this testbed",
         }
     }
@@ -63,7 +66,7 @@ const HOSTS: (&str, Given) = ("`--hosts`", |common| {
 });
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 19] = [
+const REFUSED: [(Command, (&str, Given), &str); 21] = [
     (
         Any,
         HOSTS,
@@ -147,6 +150,12 @@ const REFUSED: [(Command, (&str, Given), &str); 19] = [
         REQUIRE,
         "it compares: require a rate of what it measures alone",
     ),
+    (Stage, WAITS, "a job waits one way: name one"),
+    (
+        Stage,
+        REQUIRE,
+        "it compares: require a rate of `sonde probe files`, or the time of `sonde npb`",
+    ),
 ];
 
 impl Common {
@@ -204,7 +213,7 @@ mod tests {
                 .to_string();
             assert!(said.contains(option) && said.contains(reason), "{said}");
         }
-        for command in [Pattern, Tune, LabCheck, Check, Npb, Contend, Any] {
+        for command in [Pattern, Tune, LabCheck, Check, Npb, Contend, Stage, Any] {
             common(Vec::new()).check(command).unwrap();
             common(vec!["--quick", "--json", "--network", "fddi"])
                 .check(command)
