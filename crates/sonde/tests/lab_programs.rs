@@ -1,9 +1,15 @@
-//! Real programs in a lab: sockperf, ssh, tcpdump, and sixty-four hosts.
+//! Real programs in a lab: sockperf, ssh, tcpdump, what moves files today, and sixty-four hosts.
 
 use crate::lab::{
     Stage, assert_attachment_lost_nothing, attachments, cases, crossed, has, is_root, path_of,
-    report, spread,
+    report, skip, spread,
 };
+use std::path::Path;
+
+const FILES_TODAY: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../plans/examples/files-today"
+);
 
 #[test]
 fn sockperf_measures_a_round_trip() {
@@ -147,6 +153,57 @@ fn tcpdump_reads_a_capture() {
             "{read}"
         );
     }
+}
+
+/// Each script compares the copy with the file by their hashes, and ends with 77 where a program is missing.
+#[test]
+fn what_moves_files_today_moves_them_whole() {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    for (name, needs_root) in [
+        ("scp", false),
+        ("rsync", false),
+        ("tar-ssh", false),
+        ("nginx-curl", false),
+        ("nfs4-ganesha", true),
+    ] {
+        if needs_root && (!is_root() || case.is_user) {
+            skip("root, whose lab has hosts with root's rights");
+            continue;
+        }
+        let stage = Stage::new(case);
+        let script = Path::new(FILES_TODAY).join(format!("{name}.sh"));
+        let mut options = vec!["--hosts", "2", "--network", "ethernet-100"];
+        options.extend(needs_root.then_some("--root"));
+        let call = stage.run(&options, &["sh", script.to_str().unwrap()]);
+        let call = call.env("SIZE", "100001").env("SUDO_UID", "");
+        let outcome = call.env("SUDO_GID", "").limit(60).output();
+        if outcome.code == 77 {
+            assert!(outcome.err.contains("install the package"), "{outcome}");
+            skip(outcome.err.trim());
+            continue;
+        }
+        assert_eq!(outcome.code, 0, "{outcome}");
+        let line = format!("{name}: 100001 bytes in ");
+        assert!(outcome.out.starts_with(&line), "{outcome}");
+        assert!(outcome.out.ends_with(" Mb/s\n"), "{outcome}");
+    }
+}
+
+#[test]
+fn a_copy_that_differs_ends_a_script() {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let stage = Stage::new(case);
+    let script = format!(
+        ". {FILES_TODAY}/shared.sh; spoilt() {{ tr a b <\"$DIR/source\" >\"$DIR/copy\"; }}; moved spoilt spoilt"
+    );
+    let call = stage.run(&["--hosts", "2"], &["sh", "-c", &script]);
+    let outcome = call.env("SIZE", "100001").expect(1);
+    assert!(outcome.err.contains("the copy differs"), "{outcome}");
+    assert_eq!(outcome.out, "");
 }
 
 #[test]
