@@ -202,6 +202,10 @@ impl Startup {
 /// What is done with each size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each cell, and as a value it is a constant"
+)]
 pub enum Procedure {
     /// Of [`Probe::Startup`].
     Startup(Startup),
