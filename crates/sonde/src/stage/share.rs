@@ -7,11 +7,11 @@
 //! Units:   seconds; shares of 1.
 //! Checked: `planted_times_become_shares`, `few_repetitions_have_no_interval`, `what_failed_is_said`.
 
-use crate::contend::workload;
 use crate::failure::Failure;
 use crate::plan::{Plan, ProbeKind, ProbePlan, size_text};
 use schemars::JsonSchema;
 use serde::Serialize;
+use sonde_measure::workload;
 use sonde_measure::{CellRecord, Factors, Number, Phase, Quantity, Repetition, Run};
 use sonde_report::{counted, share, sheet, time};
 use sonde_stats::{Series, ratio};
