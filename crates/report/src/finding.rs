@@ -14,7 +14,7 @@ mod cpu;
 mod crossing;
 mod drift;
 mod fidelity;
-mod files;
+pub(crate) mod files;
 mod hosts;
 mod kernels;
 mod layer_cost;
@@ -28,7 +28,6 @@ mod place;
 pub(crate) mod precision;
 mod strangers;
 mod sweep;
-pub(crate) mod verify;
 mod window;
 
 use sonde_measure::{Line, Run};

@@ -34,6 +34,7 @@ mod testing;
 mod timeline;
 #[cfg(test)]
 mod told_apart;
+mod verifiable;
 mod view;
 mod words;
 
@@ -46,7 +47,6 @@ pub use contention::{
     SlowdownState,
 };
 pub use files::{FilesPart, FilesRow};
-pub use finding::verify::{SettingChange, Verifiable, verifiable};
 pub use finding::{Finding, Severity, VERIFY, findings_of, is_verdict};
 pub use fit::FitRow;
 pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};
@@ -79,5 +79,6 @@ pub use table::{
     summary_table, sweep_table, wrapped,
 };
 pub use timeline::Moment;
+pub use verifiable::{SettingChange, Verifiable, verifiable};
 pub use view::{Distribution, InterferenceRow, LaunchMedians, View, ViewSchema};
 pub use words::files::Settled;

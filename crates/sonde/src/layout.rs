@@ -669,10 +669,10 @@ pub mod tests {
     #[test]
     fn blocks_are_the_product() {
         let blocks = blocks(&plan(Effort::Usual), &usual()).unwrap();
-        // Start-up and latency by two paths, messages and streams over TCP, streams over UDP; on six networks. Here, by two
+        // Start-up and latency by two paths, messages and streams over TCP, streams over UDP, files by two services; on six networks. Here, by two
         // paths within this machine, latency by both waits. Of libraries the native engine's latency, that of
         // four others, TCP's by polling, and messages of all five, everywhere. A kernel everywhere, and once by shared memory.
-        assert_eq!(blocks.len(), 6 * (7 + 11) + 2 * 2 + 6 + 1);
+        assert_eq!(blocks.len(), 6 * (7 + 2 + 11) + 2 * 2 + 6 + 1);
         let ids: BTreeSet<_> = blocks
             .iter()
             .flat_map(|block| &block.cells)

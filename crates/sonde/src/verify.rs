@@ -340,8 +340,8 @@ mod tests {
         let text = verified.text(120);
         for words in [
             "outstanding 1 -> 2",
-            "10 Mb/s",
-            "19 Mb/s",
+            "10.00 Mb/s",
+            "19.00 Mb/s",
             "1.90",
             "1.80 to 2.00",
             "not confirmed",

@@ -438,7 +438,8 @@ fn typed(block: &str) -> Vec<String> {
     }
 }
 
-/// The command with few repetitions, where it says nothing of them; plans of studies, which take up to a quarter of an hour, are laid out alone.
+/// The command with few repetitions, where it says nothing of them; plans of studies and what is thorough, which take a quarter of an hour and more,
+/// are laid out alone.
 fn quick(line: &str) -> String {
     let mut words = line.split(' ').skip(1);
     let is_measured = matches!(
@@ -447,7 +448,6 @@ fn quick(line: &str) -> String {
     );
     let says = [
         "--quick",
-        "--thorough",
         "--launches",
         "--dry-run",
         "--print-plan",
@@ -462,7 +462,8 @@ fn quick(line: &str) -> String {
         .filter_map(|mark| line.find(mark))
         .min();
     let (command, rest) = line.split_at(end.unwrap_or(line.len()));
-    let option = match (line.contains("plans/papers/"), line.contains(".toml")) {
+    let is_long = line.contains("plans/papers/") || line.contains("--thorough");
+    let option = match (is_long, line.contains(".toml")) {
         (true, _) => " --dry-run",
         (_, true) if line.starts_with("sonde assess") => "",
         _ => " --quick",
@@ -512,7 +513,8 @@ fn the_commands_of_the_other_pages_run() {
                 let (mut line, began) = (quick(&line), std::time::Instant::now());
                 // What serves goes on until it is told to end.
                 if line.starts_with("sonde report serve") {
-                    line = format!("timeout -s INT 3 {line} || [ $? = 124 ]");
+                    let (command, _) = line.split_once(" #").unwrap_or((&line, ""));
+                    line = format!("timeout -s INT 3 {command} || [ $? = 124 ]");
                 }
                 let said = shell(&stage, &line).limit(900).output();
                 println!(

@@ -45,7 +45,7 @@ pub(super) fn held(index: &Index<'_>) -> Vec<Finding> {
 }
 
 /// What is said of a cell that is held.
-pub(super) fn said<'c>(cell: &'c FilesCell<'_>, bound: Bound) -> Option<Held<'c>> {
+pub(crate) fn said<'c>(cell: &'c FilesCell<'_>, bound: Bound) -> Option<Held<'c>> {
     Some(Held {
         line: &cell.line,
         operation: cell.files.operation.name(),
@@ -57,7 +57,7 @@ pub(super) fn said<'c>(cell: &'c FilesCell<'_>, bound: Bound) -> Option<Held<'c>
 }
 
 /// Of each line the cell of its largest files, with what holds it; without what was measured to look into a finding.
-pub(super) fn held_cells<'i>(index: &'i Index<'_>) -> Vec<(FilesCell<'i>, Bound)> {
+pub(crate) fn held_cells<'i>(index: &'i Index<'_>) -> Vec<(FilesCell<'i>, Bound)> {
     let mut largest: Vec<FilesCell<'_>> = Vec::new();
     let cells = cells(index).into_iter();
     let cells = cells.filter(|cell| cell.row.status == Status::Measured);

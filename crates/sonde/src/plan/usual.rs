@@ -47,14 +47,15 @@ fn within_machine(budget: Option<Span>, effort: Effort, kind: Kind) -> Vec<Probe
     probes.into_iter().map(floor).collect()
 }
 
-/// A figure of NFS and one of FTP: reads of a file that the server has in memory. All rounds are of one launch, without an interval: what hosts
-/// take to start a server is most of its time.
-fn files() -> ProbePlan {
+/// A figure of NFS and one of FTP: reads of a file that the server has in memory. With the usual effort all rounds are of one launch, without an
+/// interval: the start of its server is most of its time.
+fn files(effort: Effort) -> ProbePlan {
     let services = [(Service::Nfs3, Path::Tcp), (Service::Ftp, Path::Tcp)];
     let paths = services.map(|(service, over)| AnyPath::Files(FilesPath { service, over }));
     let mut files = ProbePlan::new(ProbeKind::Files, &paths, &["256KiB"]);
     files.knobs.insert("op".into(), vec!["read".into()]);
-    (files.budget, files.launches) = (Some(Span::millis(100)), Some(1));
+    files.budget = Some(Span::millis(100));
+    files.launches = (effort == Effort::Usual).then_some(1);
     files
 }
 
@@ -106,7 +107,7 @@ impl Plan {
         probes.extend(crate::library::assessed(budget, effort));
         probes.extend(crate::kernel::assessed(testbed.kind, effort));
         if !quick {
-            probes.extend([udp, files()]);
+            probes.extend([udp, files(effort)]);
         }
         if testbed.kind != Kind::Hosts {
             probes.extend(within_machine(budget, effort, testbed.kind));

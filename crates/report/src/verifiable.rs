@@ -15,8 +15,8 @@ use sonde_measure::files::{
 };
 use sonde_units::Bytes;
 
-use super::files::held_cells;
 use crate::files::FilesCell;
+use crate::finding::files::{held_cells, said};
 use crate::index::Index;
 use crate::words::Words;
 use crate::words::files::{Bound, Settled};
@@ -58,7 +58,7 @@ pub fn verifiable(run: &Run) -> Vec<Verifiable> {
     let one = |(cell, bound): &(FilesCell<'_>, Bound)| {
         Some(Verifiable {
             rule: bound.rule(),
-            sentence: super::files::said(cell, *bound)?.sentence(),
+            sentence: said(cell, *bound)?.sentence(),
             cell: cell.row.cell.clone(),
             change: change(cell, bound),
         })
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(rule, "transfer-size-bound");
         assert!(change.unwrap_err().words().contains("the largest"));
         // What was measured to look into a finding is no finding of its own.
-        let knobs = [("op", "read"), (super::super::VERIFY, "service-bound")];
+        let knobs = [("op", "read"), (crate::VERIFY, "service-bound")];
         assert!(verifiable(&run(&knobs, facts())).is_empty());
     }
 }
