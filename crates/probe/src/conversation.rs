@@ -290,7 +290,7 @@ impl Conversation {
             let beside = [stop, server.as_fd()];
             let beside = &beside[..if report.is_none() { 2 } else { 1 }];
             match client.hear(MEASUREMENT, left, beside) {
-                Ok(Heard::Answer(answer)) => match measured(client, answer) {
+                Ok(Heard::Answer(answer)) => match measured(client, *answer) {
                     Ok(measured) => return Ok((measured, report)),
                     Err(error) => break error,
                 },
@@ -351,7 +351,7 @@ fn heard(
         return link.answer(awaited, timeout);
     };
     match link.hear(awaited, timeout, &[stop])? {
-        Heard::Answer(answer) => Ok(answer),
+        Heard::Answer(answer) => Ok(*answer),
         Heard::Beside(_) => {
             end(link);
             Err(Error::Ended)

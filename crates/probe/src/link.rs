@@ -31,7 +31,7 @@ pub struct AgentLink {
 #[derive(Debug)]
 pub enum Heard {
     /// The answer.
-    Answer(Answer),
+    Answer(Box<Answer>),
     /// The descriptor of this index could be read before.
     Beside(usize),
     /// Nothing, within the timeout: the answer is still missing.
@@ -188,7 +188,8 @@ impl AgentLink {
             Woken::Silence => Ok(Heard::Nothing),
             Woken::Readable(0) => {
                 let left = end.saturating_duration_since(Instant::now());
-                self.answer(awaited, left).map(Heard::Answer)
+                let answer = self.answer(awaited, left)?;
+                Ok(Heard::Answer(Box::new(answer)))
             }
             Woken::Readable(at) => Ok(Heard::Beside(at - 1)),
         }

@@ -126,8 +126,11 @@ impl Source for Verifier {
     }
 }
 
-/// Each finding with its cell as it is and with the change, where there is one.
-fn trials(seen: Seen<'_>) -> Result<Vec<(Verifiable, Option<[Block; 2]>)>, Failure> {
+/// The cell of a finding as it is, and with the change.
+type Trial = [Block; 2];
+
+/// Each finding with its trial, where something can be changed.
+fn trials(seen: Seen<'_>) -> Result<Vec<(Verifiable, Option<Trial>)>, Failure> {
     let mut all = Vec::new();
     for one in verifiable(seen.run) {
         let has = |block: &&Block| block.cells.iter().any(|cell| cell.id == one.cell);
@@ -147,7 +150,7 @@ fn trial(
     block: &Block,
     one: &Verifiable,
     changes: &[SettingChange],
-) -> Result<[Block; 2], Failure> {
+) -> Result<Trial, Failure> {
     let mut without = block.clone();
     without.cells.retain(|cell| cell.id == one.cell);
     let mut with = without.clone();
@@ -167,7 +170,7 @@ fn trial(
     Ok([without, with])
 }
 
-fn verification(seen: Seen<'_>, one: Verifiable, blocks: Option<[Block; 2]>) -> Verification {
+fn verification(seen: Seen<'_>, one: Verifiable, blocks: Option<Trial>) -> Verification {
     let (changed, reason) = match one.change {
         Ok(changed) => (changed, None),
         Err(why) => (Vec::new(), Some(why.words().to_owned())),

@@ -21,7 +21,7 @@ fn over<'w>(case: Case, network: &'w str, others: &[&'w str]) -> Vec<&'w str> {
     [&lab[..], others].concat()
 }
 
-fn service<'w>(launches: &'w str) -> [&'w str; 11] {
+fn service(launches: &str) -> [&str; 11] {
     [
         "--path",
         "nfs2",
