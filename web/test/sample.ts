@@ -345,6 +345,7 @@ export function assessedView(): View {
                 at === 0 ? null : { whole_ns: network.delay + 80000, wire_ns: network.delay, hosts_ns: 18000, library_ns: 62000, is_hosts_unsure: false, is_library_unsure: false, is_late: false },
             ],
             kernel_times: at === 0 ? 1 : 3.2 + at * 4,
+            files: [['nfs3:tcp', 'NFS v3', 0.4], ['ftp', 'FTP', 0.8]].map(([path, name, share]) => ({ path: String(path), name: String(name), operation: 'read', reached_bps: Math.round(Number(share) * network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_late: at === 3 })),
         })).reverse(),
         lost: [
             { at: 'library', rules: ['library-cost'], networks: ['ethernet-100', 'wire'], share: 0.78, figures: [lost('ethernet-100', 'pvm:default', 62000, 80000)], sentence: 'PVM by daemons adds 52 to 66 µs to a message, 60 to 84 % of it, on 4 networks' },

@@ -84,7 +84,7 @@ browserTest('an assessment answers first', async () => {
     const rows = await page.locator('.answer-networks tbody tr').allInnerTexts()
     assert.equal(rows.length, 6)
     const words = (at: number): string => (rows[at] ?? '').replace(/\s+/g, ' ')
-    assert.match(words(0), /^wan-100m-20ms 58\.1 Mb\/s of 94\.1 Mb\/s 61\.7 % 10 ms 10\.1 ms 23\.2 ×$/)
+    assert.match(words(0), /^wan-100m-20ms 58\.1 Mb\/s of 94\.1 Mb\/s 61\.7 % 10 ms 10\.1 ms 23\.2 × 23\.2 Mb\/s read by NFS v3 46\.5 Mb\/s read by FTP$/)
     assert.match(words(2), /ethernet-1g 902 Mb\/s ~ of/)
     assert.match(words(5), /^loopback this machine alone, as a floor 21 Gb\/s no rate of its own 22 µs – /)
     // The layers of a message fill its bar; what is not known of it is hatched.
