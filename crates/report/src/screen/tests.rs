@@ -511,3 +511,36 @@ fn each_rule_is_one_entry() {
         "No findings."
     );
 }
+
+#[test]
+fn what_files_reach_is_one_line() {
+    let mut runs = quiet();
+    for (name, bps) in [("ethernet-100", 90_000_000), ("atm-oc3c", 120_000_000)] {
+        runs = assessed(runs, name, bps, 117_000);
+    }
+    let mut all = Assessment::of(&runs.done());
+    let place = Place::default();
+    assert!(!all.text(&place).contains("FILES"));
+    for (at, network) in all.networks.iter_mut().enumerate() {
+        let reached = network.reached_bps.unwrap();
+        let one = |path: &str, name: &str, tenths: u64| AssessedFiles {
+            path: path.into(),
+            name: name.into(),
+            operation: "read".into(),
+            reached_bps: reached * tenths / 10,
+            is_late: at == 1,
+        };
+        network.files = vec![one("nfs3:tcp", "NFS v3", 8 - 3 * at as u64)];
+        network.files.push(one("ftp", "FTP", 9));
+    }
+    let names: Vec<String> = all.networks.iter().map(|one| one.network.clone()).collect();
+    let text = all.text(&place);
+    let told = format!("{} 50~/90~, {} 80/90", names[1], names[0]);
+    assert!(line(&text, "FILES").ends_with(&told), "{told}: {text}");
+    // Where there is no room for all, those that lose most stay.
+    all.networks[0].network = "a-network-with-a-name-that-is-long".into();
+    let text = all.text(&place);
+    let line = line(&text, "FILES");
+    assert!(line.ends_with(" 50~/90~, 1 more from 80"), "{text}");
+    assert!(line.chars().count() <= COLUMNS, "{line}");
+}

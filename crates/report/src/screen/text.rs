@@ -27,8 +27,6 @@ const ENTRY: usize = 2;
 const WHOLE: usize = 2;
 /// The most lines of the verdict on all pairs: where one thing stands out, and of each of several.
 const PAIRS: (usize, usize) = (3, 2);
-/// The most lines of what files reach.
-const FILES: usize = 2;
 /// The most lines of what to do.
 const NEXT: usize = 2;
 /// The indentation of what follows a word in capitals.
@@ -156,44 +154,53 @@ impl Assessment {
         lines
     }
 
-    /// What each service of files reaches of the network's stream.
-    fn files(&self) -> Vec<String> {
+    /// What services of files reach of each network's stream, on one line: the networks on which that is least, and what is left from there on.
+    fn files(&self) -> Option<String> {
+        let mut services: Vec<&AssessedFiles> = Vec::new();
         let is_same = |one: &AssessedFiles, other: &AssessedFiles| {
             one.path == other.path && one.operation == other.operation
         };
-        let mut services: Vec<&AssessedFiles> = Vec::new();
         let shown = || self.networks.iter().filter(|network| !network.is_floor);
         for one in shown().flat_map(|network| &network.files) {
             if !services.iter().any(|known| is_same(known, one)) {
                 services.push(one);
             }
         }
-        if services.is_empty() {
-            return Vec::new();
-        }
-        let names = services.iter();
-        let names = names.map(|one| format!("{} by {}", one.operation, one.name));
-        let told = shown().filter_map(|network| {
+        let percent = |value: f64| significant(value, 2);
+        let mut told: Vec<(f64, String)> = Vec::new();
+        for network in shown().filter(|network| !network.files.is_empty()) {
             let of = network.reached_bps?.max(1) as f64;
-            let share = |service: &&AssessedFiles| {
+            let share = |one: &AssessedFiles| 100.0 * one.reached_bps as f64 / of;
+            let text = |service: &&AssessedFiles| {
                 let own = network.files.iter().find(|one| is_same(one, service));
                 own.map_or(DASH.into(), |one| {
-                    let mark = if one.is_late { "~" } else { "" };
-                    significant(100.0 * one.reached_bps as f64 / of, 2) + mark
+                    percent(share(one)) + if one.is_late { "~" } else { "" }
                 })
             };
-            let shares: Vec<String> = services.iter().map(share).collect();
-            Some(format!("{} {}", network.network, shares.join("/")))
-        });
-        let told: Vec<String> = told.collect();
-        let text = format!(
-            "{}, % of TCP's stream: {}",
-            names.collect::<Vec<_>>().join(" / "),
-            told.join(", ")
-        );
-        let mut lines = fit(&text, COLUMNS - INDENT, FILES);
-        headed(&mut lines, "FILES");
-        lines
+            let texts: Vec<String> = services.iter().map(text).collect();
+            let least = network.files.iter().map(share).fold(f64::MAX, f64::min);
+            told.push((least, format!("{} {}", network.network, texts.join("/"))));
+        }
+        told.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let operation = &services.first()?.operation;
+        let is_one = services.iter().all(|one| one.operation == *operation);
+        let name = |one: &&AssessedFiles| match is_one {
+            true => one.name.clone(),
+            false => format!("{} {}", one.name, one.operation),
+        };
+        let names: Vec<String> = services.iter().map(name).collect();
+        let head = format!("{:<INDENT$}{}, % of TCP: ", "FILES", names.join("/"));
+        let line = |kept: usize| {
+            let mut texts: Vec<String> = told.iter().take(kept).map(|one| one.1.clone()).collect();
+            if let Some((least, _)) = told.get(kept) {
+                let rest = told.len() - kept;
+                texts.push(format!("{rest} more from {}", percent(*least)));
+            }
+            head.clone() + &texts.join(", ")
+        };
+        let lines: Vec<String> = (1..=told.len()).rev().map(line).collect();
+        let has_room = |line: &&String| line.chars().count() <= COLUMNS;
+        lines.iter().find(has_room).or(lines.first()).cloned()
     }
 
     fn losses(&self, room: usize) -> Vec<String> {
