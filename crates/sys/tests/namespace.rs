@@ -3,8 +3,8 @@
 use crate::fresh;
 
 use std::fs;
-use std::io::Write;
-use std::os::fd::AsFd;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -81,9 +81,8 @@ fn terminals_are_of_the_new_devpts() {
                 .stdout(pty.terminal.try_clone().unwrap());
             before_exec(&mut command, vec![Step::NewSession, Step::ControlTerminal]);
             assert!(command.status().unwrap().success());
-            let mut text = [0; 100];
-            let length = typed_out(&pty, &mut text);
-            let text = String::from_utf8_lossy(&text[..length]);
+            drop((command, pty.terminal));
+            let text = written(pty.controller);
             assert_eq!(
                 text.split_whitespace().collect::<Vec<_>>(),
                 ["/dev/pts/0", "pts/0"]
@@ -92,12 +91,13 @@ fn terminals_are_of_the_new_devpts() {
     );
 }
 
-/// Reads what waits at a controller.
-fn typed_out(pty: &Pty, text: &mut [u8]) -> usize {
-    use std::io::Read;
-    fs::File::from(pty.controller.as_fd().try_clone_to_owned().unwrap())
-        .read(text)
-        .unwrap()
+/// All that was written at a terminal, whose own ends are closed: the kernel hands it over piece by piece.
+fn written(controller: OwnedFd) -> String {
+    let mut all = Vec::new();
+    let end = fs::File::from(controller).read_to_end(&mut all);
+    // The end of a terminal is an error of input and output, behind all that was written.
+    assert_eq!(end.unwrap_err().raw_os_error(), Some(libc::EIO));
+    String::from_utf8(all).unwrap()
 }
 
 #[test]
