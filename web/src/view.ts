@@ -400,6 +400,8 @@ export interface ContentionView {
     during: string | null
     /** Who hurts whom. */
     sentences: string[]
+    /** Why slow-downs are inconclusive or not measured. */
+    reasons: string[]
     /** One for each network. */
     matrices: SlowdownMatrix[]
 }

@@ -18,6 +18,7 @@ use sonde_measure::workload::{self, AND, DURING};
 use sonde_measure::{CellRecord, Number, Phase, Quantity, Repetition, Run, Testbed};
 use sonde_stats::{Series, ratio};
 
+use crate::format::reasons;
 use crate::words::contention as words;
 
 /// From here on it is slowed: what is less nobody notices, and hosts that run more programs have it anyway.
@@ -122,6 +123,8 @@ pub struct ContentionView {
     pub during: Option<String>,
     /// Who hurts whom.
     pub sentences: Vec<String>,
+    /// Why slow-downs are inconclusive or not measured.
+    pub reasons: Vec<String>,
     /// One for each network.
     pub matrices: Vec<SlowdownMatrix>,
 }
@@ -132,7 +135,8 @@ impl ContentionView {
         let found = Contention::of(run);
         let matrices = found.matrices();
         (!matrices.is_empty()).then_some(Self {
-            during: found.during,
+            during: found.during.clone(),
+            reasons: found.reasons(),
             sentences: found.sentences,
             matrices,
         })
@@ -280,6 +284,15 @@ impl Contention {
             slowdowns,
             sentences,
         }
+    }
+
+    /// Why slow-downs are inconclusive or not measured, each reason once.
+    pub fn reasons(&self) -> Vec<String> {
+        let of = self.slowdowns.iter().filter_map(|one| {
+            let why = one.why.as_deref()?;
+            Some((one.name(), why))
+        });
+        reasons(self.slowdowns.len(), of)
     }
 
     /// A matrix for each network, in the order of the run.

@@ -130,6 +130,28 @@ pub fn counted(number: u64, one: &str) -> String {
     }
 }
 
+/// Reasons, each once, behind the names of what they are of; those of all are of `all`.
+///
+/// ```
+/// let of = [("a", "late"), ("b", "late"), ("c", "lost")].map(|(name, why)| (name.to_owned(), why));
+/// assert_eq!(sonde_report::reasons(4, of), ["a, b: late", "c: lost"]);
+/// assert_eq!(sonde_report::reasons(1, [("a".into(), "late")]), ["all: late"]);
+/// ```
+pub fn reasons<'a>(number: usize, of: impl IntoIterator<Item = (String, &'a str)>) -> Vec<String> {
+    let mut all: Vec<(&str, Vec<String>)> = Vec::new();
+    for (name, why) in of {
+        match all.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, names)) => names.push(name),
+            None => all.push((why, vec![name])),
+        }
+    }
+    let text = |(why, names): (&str, Vec<String>)| match names.len() == number {
+        true => format!("all: {why}"),
+        false => format!("{}: {why}", names.join(", ")),
+    };
+    all.into_iter().map(text).collect()
+}
+
 /// How a receive waits, as it is called in a sentence.
 pub(crate) fn completion(wait: &str) -> &str {
     match wait {

@@ -49,7 +49,7 @@ pub use contention::{
 pub use files::{FilesPart, FilesRow};
 pub use finding::{Finding, Severity, VERIFY, findings_of, is_verdict};
 pub use fit::FitRow;
-pub use format::{bytes, counted, figure, lasted, rate, share, significant, time, utc};
+pub use format::{bytes, counted, figure, lasted, rate, reasons, share, significant, time, utc};
 pub use history::{
     Chronicle, Condition, Configuration, History, LevelChange, Past, PastRun, history_text,
 };

@@ -6,6 +6,8 @@
 //!          `all_pairs_of_four_hosts_take_ten_seconds`.
 
 mod estimate;
+#[cfg(test)]
+pub mod planted;
 mod references;
 mod together;
 

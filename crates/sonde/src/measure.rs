@@ -5,11 +5,13 @@
 //!          measured is printed.
 //! Checked: the end-to-end tests of `assess` and `probe`.
 
+mod answer;
 mod finish;
 mod kept;
 mod lacking;
 mod planned;
 
+pub use answer::Answer;
 pub use finish::requirements_text;
 pub use kept::{begun, command_line, named, not_kept, say_where};
 pub use planned::Planned;

@@ -35,7 +35,7 @@ export function contention(context: Context): HTMLElement | null {
     const present = (Object.keys(STATES) as SlowdownState[]).filter((state) => found.matrices.some((matrix) => all(matrix).some((one) => one.state === state)))
     const during = found.during === null ? '' : `, ${found.during} at once`
     return section('contention', 'Who slows whom', `How many times as long each takes beside others as alone${during}. Rows are what is measured, columns what runs beside it. It is slowed where the interval is above 1.1.`,
-        h('div', { class: 'card contention-answer' }, found.sentences.map((sentence) => h('p', {}, sentence))),
+        h('div', { class: 'card contention-answer' }, found.sentences.map((sentence) => h('p', {}, sentence)), found.reasons.map((why) => h('p', { class: 'axis-note' }, why))),
         colourKey(present.map((state) => [STATES[state][0], STATES[state][2]])),
         h('div', { class: 'grid wide' }, found.matrices.map((matrix) => card(context, matrix))))
 }

@@ -3,12 +3,12 @@
 use super::options::Common;
 use super::refused::Command;
 use super::typed;
-use crate::contend::Task;
 use crate::contend::workload::Workload;
 use crate::failure::Failure;
 use crate::plan::{Kind, LoadPlan, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::shown::Form;
 use clap::Args;
+use sonde_report::Contention;
 use sonde_units::Span;
 
 /// Examples behind `--help`.
@@ -53,7 +53,7 @@ impl ContendOptions {
         self.common.check(Command::Contend)?;
         let plan = self.plan()?;
         let measurement = self.common.measurement(plan, Form::Rows)?;
-        Task { measurement }.run()
+        measurement.answer::<Contention>()
     }
 
     fn plan(&self) -> Result<Plan, Failure> {

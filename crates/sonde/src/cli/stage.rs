@@ -10,8 +10,7 @@ use crate::contend::workload::Workload;
 use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbeKind, ProbePlan};
 use crate::shown::Form;
-use crate::stage::Task;
-use crate::stage::share::BUSY;
+use crate::stage::share::{BUSY, Staging};
 use clap::Args;
 use sonde_measure::files::Service;
 use sonde_units::{Bytes, Span};
@@ -99,7 +98,7 @@ impl StageOptions {
         self.common.check(Command::Stage)?;
         let plan = self.plan()?;
         let measurement = self.common.measurement(plan, Form::Rows)?;
-        Task { measurement }.run()
+        measurement.answer::<Staging>()
     }
 
     fn plan(&self) -> Result<Plan, Failure> {

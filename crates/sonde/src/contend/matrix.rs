@@ -4,9 +4,7 @@
 //!          and said is [`Contention`]'s.
 //! Checked: `planted_figures_become_slow_downs`.
 
-use sonde_report::{
-    CPU_ALONE, Contention, Slowdown, SlowdownMatrix, SlowdownRow, SlowdownState, sheet,
-};
+use sonde_report::{CPU_ALONE, Contention, Slowdown, SlowdownMatrix, SlowdownRow, sheet};
 
 /// Prints it as a matrix for each network.
 pub fn print(found: &Contention, width: usize, print: impl Fn(&str)) {
@@ -18,31 +16,7 @@ pub fn print(found: &Contention, width: usize, print: impl Fn(&str)) {
         ));
         print(&table(&matrix, width));
     }
-    // One reason is often that of all.
-    let mut reasons: Vec<(SlowdownState, &str, Vec<&Slowdown>)> = Vec::new();
-    for one in &found.slowdowns {
-        let Some(why) = one.why.as_deref() else {
-            continue;
-        };
-        match reasons
-            .iter_mut()
-            .find(|(state, known, _)| (*state, *known) == (one.state, why))
-        {
-            Some((.., all)) => all.push(one),
-            None => reasons.push((one.state, why, vec![one])),
-        }
-    }
-    for (state, why, of) in reasons {
-        let which = match &of[..] {
-            all if all.len() == found.slowdowns.len() => "all".to_owned(),
-            some => some
-                .iter()
-                .map(|one| one.name())
-                .collect::<Vec<_>>()
-                .join(", "),
-        };
-        print(&format!("{}: {which}: {why}", state.words()));
-    }
+    found.reasons().iter().for_each(|why| print(why));
     for sentence in &found.sentences {
         print(sentence);
     }
@@ -87,74 +61,30 @@ fn text(one: &Slowdown) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{blocks, tests::net};
-    use crate::plan::Plan;
+    use crate::layout::planted::planted;
     use sonde_measure::workload;
-    use sonde_measure::{CellRecord, CellResult, LaunchRecord, Measurement, Number, Phase, Run};
+    use sonde_measure::{CellRecord, Number, Quantity};
     use sonde_report::SlowdownState;
 
     const PLAN: &str = "[testbed]\nkind = \"lab\"\n[[probe]]\nkind = \"throughput\"\nname = \"stream\"\n[[probe]]\n\
                         kind = \"latency\"\nname = \"latency\"\n[[load]]\ntogether = [\"stream\"]\n[[load]]\n\
                         together = [\"latency\"]\n[[load]]\ntogether = [\"stream\", \"latency\"]\n";
 
-    /// A run of the plan on these networks, with so many launches whose figure `of` says by name and load.
-    fn run(networks: &[&str], launches: u64, of: impl Fn(&CellRecord, u64) -> Option<u64>) -> Run {
-        let plan = Plan::parse(PLAN).unwrap();
-        let nets: Vec<_> = networks.iter().map(|name| net(name)).collect();
-        let blocks = blocks(&plan, &nets).unwrap();
-        let cells: Vec<CellRecord> = blocks
-            .iter()
-            .flat_map(|block| block.cells.clone())
-            .collect();
-        let mut run = Run {
-            head: crate::measure::begun(PLAN.into(), 1).unwrap(),
-            hosts: Vec::new(),
-            networks: Vec::new(),
-            launches: Vec::new(),
-            events: Vec::new(),
-            warnings: Vec::new(),
-            cells,
-        };
-        for cell in run.cells.clone() {
-            for index in 0..launches {
-                let value = of(&cell, index);
-                run.launches.push(LaunchRecord {
-                    results: vec![CellResult {
-                        cell: cell.id.clone(),
-                        index,
-                        failure: value.is_none().then(|| "h2 is gone".into()),
-                        series: value
-                            .map(|value| Measurement {
-                                quantity: workload::figure(&cell.factors),
-                                phase: Phase::Warm,
-                                step: None,
-                                series: std::iter::once(value).collect(),
-                                reason: None,
-                            })
-                            .into_iter()
-                            .collect(),
-                    }],
-                    ..LaunchRecord::default()
-                });
-            }
-        }
-        run
-    }
-
     /// A stream of half its rate beside a ping-pong that takes three times as long; on `wire` nothing happens.
-    fn planted(cell: &CellRecord, index: u64) -> Option<u64> {
+    fn figure(cell: &CellRecord, index: u64) -> Option<(Quantity, u64)> {
         let is_alone = cell.factors.load.is_none() || cell.factors.network == "wire";
-        Some(match (cell.factors.probe.as_str(), is_alone) {
+        let value = match (cell.factors.probe.as_str(), is_alone) {
             ("throughput", true) => 9_000_000 + index * 1_000,
             ("throughput", false) => 4_500_000 + index * 1_000,
             (_, true) => 200_000 + index,
             (_, false) => 600_000 + index,
-        })
+        };
+        Some((workload::figure(&cell.factors), value))
     }
 
     #[test]
     fn planted_figures_become_slow_downs() {
-        let found = Contention::of(&run(&["ethernet-10", "wire"], 6, planted));
+        let found = Contention::of(&planted(PLAN, &["ethernet-10", "wire"], 6, figure));
         assert_eq!(found.during.as_deref(), Some("3s"));
         assert_eq!(found.slowdowns.len(), 4);
         let [stream, latency, on_wire, _] = &found.slowdowns[..] else {

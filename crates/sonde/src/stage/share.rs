@@ -284,21 +284,9 @@ impl Staging {
 
     /// Why there is no interval or no share, each reason once.
     pub fn reasons(&self) -> Vec<String> {
-        let mut all: Vec<(&str, Vec<String>)> = Vec::new();
-        for one in &self.shares {
-            let Some(why) = one.why.as_deref() else {
-                continue;
-            };
-            match all.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, names)) => names.push(one.name()),
-                None => all.push((why, vec![one.name()])),
-            }
-        }
-        let text = |(why, names): (&str, Vec<String>)| match names.len() == self.shares.len() {
-            true => format!("all: {why}"),
-            false => format!("{}: {why}", names.join(", ")),
-        };
-        all.into_iter().map(text).collect()
+        let of = self.shares.iter();
+        let of = of.filter_map(|one| Some((one.name(), one.why.as_deref()?)));
+        sonde_report::reasons(self.shares.len(), of)
     }
 }
 
@@ -378,8 +366,7 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{blocks, tests::net};
-    use sonde_measure::{CellResult, LaunchRecord, Measurement};
+    use crate::layout::planted::planted;
 
     const PLAN: &str = r#"
 [testbed]
@@ -424,44 +411,15 @@ with.busy = ["0", "4"]
 
     /// A run of the plan with so many repetitions; those of cells that `fails` names failed.
     fn run(launches: u64, fails: impl Fn(&CellRecord) -> bool) -> (Run, Plan) {
-        let plan = Plan::parse(PLAN).unwrap();
-        let blocks = blocks(&plan, &[net("ethernet-10")]).unwrap();
-        let cells: Vec<CellRecord> = blocks.iter().flat_map(|one| one.cells.clone()).collect();
-        let mut run = Run {
-            head: crate::measure::begun(PLAN.into(), 1).unwrap(),
-            hosts: Vec::new(),
-            networks: Vec::new(),
-            launches: Vec::new(),
-            events: Vec::new(),
-            warnings: Vec::new(),
-            cells,
+        let figure = |cell: &CellRecord, _| {
+            let figure = match is_kernel(cell) {
+                true => (Quantity::KernelNs, planted_ms(cell) * 1_000_000),
+                false => (Quantity::ThroughputBps, (8_000 << 20) / planted_ms(cell)),
+            };
+            (!fails(cell)).then_some(figure)
         };
-        for cell in run.cells.clone() {
-            for index in 0..launches {
-                let (quantity, value) = match is_kernel(&cell) {
-                    true => (Quantity::KernelNs, planted_ms(&cell) * 1_000_000),
-                    false => (Quantity::ThroughputBps, (8_000 << 20) / planted_ms(&cell)),
-                };
-                let has_failed = fails(&cell);
-                let one = Measurement {
-                    quantity,
-                    phase: Phase::Warm,
-                    step: None,
-                    series: std::iter::once(value).collect(),
-                    reason: None,
-                };
-                run.launches.push(LaunchRecord {
-                    results: vec![CellResult {
-                        cell: cell.id.clone(),
-                        index,
-                        failure: has_failed.then(|| "h2 is gone".into()),
-                        series: (!has_failed).then_some(one).into_iter().collect(),
-                    }],
-                    ..LaunchRecord::default()
-                });
-            }
-        }
-        (run, plan)
+        let run = planted(PLAN, &["ethernet-10"], launches, figure);
+        (run, Plan::parse(PLAN).unwrap())
     }
 
     fn of(found: &Staging, path: &str, busy: u64) -> Share {
