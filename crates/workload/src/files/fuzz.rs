@@ -21,7 +21,7 @@ pub fn message(bytes: &[u8]) {
     for piece in bytes.chunks(7) {
         records.push(piece);
         while let Ok(Some(record)) = records.poll_record() {
-            serve(&record);
+            serve(record);
         }
     }
     serve(bytes);

@@ -61,6 +61,8 @@ pub struct Host<S> {
     replied: u64,
     receive_buffer_bytes: u64,
     buffer: Vec<u8>,
+    /// The message of a stream that is worked on.
+    record: Vec<u8>,
     /// What was measured of it on its own loopback.
     pub own: Own,
 }
@@ -106,6 +108,7 @@ impl<S: Store> Host<S> {
             datagrams: VecDeque::new(),
             replied: 0,
             buffer: vec![0; DATAGRAM_BYTES],
+            record: Vec::new(),
             receive_buffer_bytes: granted as u64,
             own: Own::default(),
         })
@@ -350,20 +353,26 @@ impl<S: Store> Host<S> {
     fn take_records(&mut self) -> std::io::Result<bool> {
         let callers: Vec<Caller> = self.connections.keys().copied().collect();
         let mut has_taken = false;
+        // The connection that it came over may answer while it is worked on.
+        let mut message = std::mem::take(&mut self.record);
         for caller in callers {
             while self.server.is_ready()
                 && let Some(connection) = self.connections.get_mut(&caller)
             {
+                message.clear();
                 match connection.poll_record() {
-                    Ok(Some(record)) => {
-                        has_taken = true;
-                        self.take(caller, &record)?;
-                    }
+                    Ok(Some(record)) => message.extend_from_slice(record),
                     Ok(None) => break,
-                    Err(_) => self.end(caller),
+                    Err(_) => {
+                        self.end(caller);
+                        break;
+                    }
                 }
+                has_taken = true;
+                self.take(caller, &message)?;
             }
         }
+        self.record = message;
         Ok(has_taken)
     }
 

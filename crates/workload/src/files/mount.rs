@@ -323,9 +323,9 @@ impl Mount {
     ) -> Result<(), Broken> {
         loop {
             let now = Instant::from_nanos(monotonic_ns().saturating_sub(self.began_ns));
-            let message: std::borrow::Cow<'_, [u8]> = match &mut self.link {
+            let message = match &mut self.link {
                 Link::Udp(socket) => match socket.recv(&mut self.buffer) {
-                    Ok(length) => self.buffer[..length].into(),
+                    Ok(length) => &self.buffer[..length],
                     Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                     Err(error)
                         if matches!(
@@ -338,14 +338,16 @@ impl Mount {
                     Err(error) => return Err(error.into()),
                 },
                 Link::Tcp(connection) => match connection.poll_record()? {
-                    Some(record) => record.into(),
-                    None if connection.fill()? => continue,
-                    None => return Ok(()),
+                    Some(record) => record,
+                    None => match connection.fill()? {
+                        true => continue,
+                        false => return Ok(()),
+                    },
                 },
             };
             let asked = found.as_deref_mut();
             let answer =
-                asked.and_then(|found| Some((found, self.aside.on_message(now, &message)?)));
+                asked.and_then(|found| Some((found, self.aside.on_message(now, message)?)));
             match answer {
                 Some((found, answer)) => {
                     *found = Some(match answer.results {
@@ -354,7 +356,7 @@ impl Mount {
                     });
                     return Ok(());
                 }
-                None => self.session.on_message(now, &message),
+                None => self.session.on_message(now, message),
             }
         }
     }

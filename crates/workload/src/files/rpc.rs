@@ -222,34 +222,58 @@ pub fn mark(record: &[u8]) -> Option<[u8; 4]> {
     (record.len() <= RECORD_BYTES_MAX).then(|| (LAST_FRAGMENT | length).to_be_bytes())
 }
 
-/// Joins the records of a stream from whatever pieces it comes in.
+/// Joins the records of a stream from whatever pieces it comes in: a record of one fragment, which is what everybody sends, stays where it was read.
 #[derive(Debug, Default)]
 pub struct Records {
-    /// Bytes of the stream that were not taken yet; those before `at` were.
-    pending: Vec<u8>,
-    at: usize,
-    /// The fragments so far of a record that is not whole.
+    /// Bytes of the stream between `begin` and `end`; behind them is room.
+    memory: Vec<u8>,
+    begin: usize,
+    end: usize,
+    /// The fragments so far of a record of several.
     record: Vec<u8>,
+    /// That record was whole, and taken.
+    is_taken: bool,
 }
 
 impl Records {
+    /// Room for at least so many bytes of the stream, of which [`took`](Self::took) says how many came.
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if self.begin == self.end {
+            (self.begin, self.end) = (0, 0);
+        }
+        if self.memory.len().saturating_sub(self.end) < bytes && self.begin > 0 {
+            self.memory.copy_within(self.begin..self.end, 0);
+            (self.begin, self.end) = (0, self.end.saturating_sub(self.begin));
+        }
+        if self.memory.len().saturating_sub(self.end) < bytes {
+            self.memory.resize(self.end.saturating_add(bytes), 0);
+        }
+        self.memory.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// So many bytes came into the room.
+    pub fn took(&mut self, bytes: usize) {
+        self.end = self.end.saturating_add(bytes).min(self.memory.len());
+    }
+
     /// Takes bytes of the stream in.
     pub fn push(&mut self, bytes: &[u8]) {
-        if self.at > 0 {
-            let end = self.at.min(self.pending.len());
-            self.pending.drain(..end);
-            self.at = 0;
+        if let Some(room) = self.room(bytes.len()).get_mut(..bytes.len()) {
+            room.copy_from_slice(bytes);
         }
-        self.pending.extend_from_slice(bytes);
+        self.took(bytes.len());
     }
 
     /// The next record that is whole.
     ///
     /// # Errors
     /// It is longer than [`RECORD_BYTES_MAX`]: the stream is of no use any more.
-    pub fn poll_record(&mut self) -> Result<Option<Vec<u8>>> {
+    pub fn poll_record(&mut self) -> Result<Option<&[u8]>> {
+        if std::mem::take(&mut self.is_taken) {
+            self.record.clear();
+        }
         loop {
-            let left = self.pending.get(self.at..).unwrap_or_default();
+            let left = self.memory.get(self.begin..self.end).unwrap_or_default();
             let mut from = Decoder::new(left);
             let Ok(head) = from.u32() else {
                 return Ok(None);
@@ -265,10 +289,15 @@ impl Records {
             let Some(fragment) = from.rest().get(..length as usize) else {
                 return Ok(None);
             };
+            self.begin = self.begin.saturating_add(4).saturating_add(fragment.len());
+            let is_last = head & LAST_FRAGMENT != 0;
+            if is_last && self.record.is_empty() {
+                return Ok(Some(fragment));
+            }
             self.record.extend_from_slice(fragment);
-            self.at = self.at.saturating_add(4).saturating_add(fragment.len());
-            if head & LAST_FRAGMENT != 0 {
-                return Ok(Some(std::mem::take(&mut self.record)));
+            if is_last {
+                self.is_taken = true;
+                return Ok(Some(&self.record));
             }
         }
     }
@@ -360,7 +389,7 @@ mod tests {
             for bytes in stream.chunks(piece) {
                 records.push(bytes);
                 while let Some(record) = records.poll_record().unwrap() {
-                    found.push(record);
+                    found.push(record.to_vec());
                 }
             }
             prop_assert_eq!(found, all);

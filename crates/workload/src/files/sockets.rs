@@ -5,7 +5,7 @@
 //! Units:   bytes.
 //! Checked: `crates/workload/tests/files_sockets.rs`.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -36,6 +36,11 @@ pub enum Broken {
     Malformed(#[from] Malformed),
 }
 
+/// Whether the same call will do at another time.
+fn is_for_later(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
 /// A connection on which records go both ways.
 #[derive(Debug)]
 pub struct Connection {
@@ -44,7 +49,6 @@ pub struct Connection {
     /// What the kernel has not taken; before `sent` it has.
     out: Vec<u8>,
     sent: usize,
-    buffer: Vec<u8>,
 }
 
 impl Connection {
@@ -60,7 +64,6 @@ impl Connection {
             records: Records::default(),
             out: Vec::new(),
             sent: 0,
-            buffer: vec![0; READ_BYTES],
         })
     }
 
@@ -80,8 +83,20 @@ impl Connection {
                 max: rpc::RECORD_BYTES_MAX as u32,
             }));
         };
-        self.out.extend_from_slice(&mark);
-        self.out.extend_from_slice(record);
+        let mut parts = [IoSlice::new(&mark), IoSlice::new(record)];
+        let mut left = &mut parts[..];
+        self.flush()?;
+        // What the kernel takes at once is not copied.
+        if self.waiting() == 0 {
+            match self.stream.write_vectored(left) {
+                Ok(0) => return Err(Broken::Closed),
+                Ok(bytes) => IoSlice::advance_slices(&mut left, bytes),
+                Err(error) if is_for_later(&error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        left.iter()
+            .for_each(|part| self.out.extend_from_slice(part));
         self.flush()
     }
 
@@ -115,10 +130,10 @@ impl Connection {
     /// The connection is broken.
     pub fn fill(&mut self) -> Result<bool, Broken> {
         loop {
-            match self.stream.read(&mut self.buffer) {
+            match self.stream.read(self.records.room(READ_BYTES)) {
                 Ok(0) => return Err(Broken::Closed),
                 Ok(bytes) => {
-                    self.records.push(&self.buffer[..bytes]);
+                    self.records.took(bytes);
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
@@ -132,7 +147,7 @@ impl Connection {
     ///
     /// # Errors
     /// What came are not records.
-    pub fn poll_record(&mut self) -> Result<Option<Vec<u8>>, Broken> {
+    pub fn poll_record(&mut self) -> Result<Option<&[u8]>, Broken> {
         Ok(self.records.poll_record()?)
     }
 }
