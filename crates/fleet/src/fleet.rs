@@ -33,7 +33,7 @@ use crate::launcher::ConnectOptions;
 use crate::local::Local;
 use crate::machines::Machines;
 use crate::networks::Joined;
-use crate::placement::Placement;
+use crate::placement::{Placement, is_within_host};
 use crate::ranks::Tools;
 use crate::ssh::{Remote, SshOptions};
 use crate::target::Target;
@@ -272,7 +272,10 @@ impl Fleet {
             between.src,
             between.dst
         );
-        let placements = self.machines.placements(spec.wait, spec.probe());
+        let placements = match is_within_host(spec) {
+            true => [Placement::Any; 2],
+            false => self.machines.placements(spec.wait, spec.probe()),
+        };
         let hosts = [between.src, between.dst];
         self.launch_with(
             between,

@@ -6,7 +6,8 @@
 //!          Linux 6.18). The switch has its own from three CPUs on; with two it shares both, and is let in when it wakes.
 //! Checked: `placements_follow_the_probe`, `ends_have_cpus_of_their_own`, `one_cpu_is_everyones`; `tests/local.rs`.
 
-use sonde_measure::{Probe, Wait};
+use sonde_measure::files::{Files, Service};
+use sonde_measure::{Probe, Procedure, Spec, Wait};
 
 /// Where an agent runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +26,14 @@ pub(crate) enum Placement {
     Load,
     /// With all that is measured at once, apart from the switch: the n-th of them.
     Lane(u8),
+}
+
+/// Whether nothing goes between hosts, so that all CPUs are the measuring one's: a file system of its own.
+pub(crate) fn is_within_host(spec: &Spec) -> bool {
+    let Procedure::Files(Files { service, .. }) = &spec.procedure else {
+        return false;
+    };
+    *service == Service::Fs
 }
 
 /// The CPUs of this machine, and who shares them.
