@@ -24,6 +24,8 @@ use crate::{Error, Result};
 
 /// The most calls of a chain.
 pub const CHAIN_MAX: usize = 64;
+/// The call of a pass that ends when nothing else does.
+const WATCH: u64 = u64::MAX;
 
 /// A ring of one thread.
 struct Queue {
@@ -53,11 +55,15 @@ fn unavailable(error: &io::Error) -> Error {
 impl Queue {
     fn new(poll: bool, entries: u32) -> Result<Self> {
         let mut builder = IoUring::builder();
-        builder.setup_single_issuer().setup_clamp();
         if !poll {
             // Work is done when this thread waits; a spinning one would have to ask for it.
             builder.setup_defer_taskrun();
         }
+        Self::of(builder, poll, entries)
+    }
+
+    fn of(mut builder: io_uring::Builder, poll: bool, entries: u32) -> Result<Self> {
+        builder.setup_single_issuer().setup_clamp();
         let ring = builder
             .build(entries)
             .map_err(|error| unavailable(&error))?;
@@ -117,6 +123,27 @@ impl Queue {
             if self.poll && begin.get_or_insert_with(Instant::now).elapsed() >= timeout {
                 return Ok(None);
             }
+        }
+    }
+
+    /// Waits for a completion as long as it takes: without a timer of its own, which costs more than many a call.
+    fn ended(&mut self) -> Result<cqueue::Entry> {
+        loop {
+            if let Some(done) = self.pop() {
+                return Ok(done);
+            }
+            match self.ring.submit_and_wait(1).map_err(|error| errno(&error)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error).attempt(|| "wait for io_uring".into()),
+            }
+        }
+    }
+
+    /// Hands what was pushed to the kernel now.
+    fn submit(&mut self) -> Result<()> {
+        match self.ring.submit().map_err(|error| errno(&error)) {
+            Ok(_) | Err(Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),
+            Err(error) => Err(error).attempt(|| "submit to io_uring".into()),
         }
     }
 
@@ -243,8 +270,11 @@ impl Ring {
     /// # Errors
     /// The kernel forbids io_uring or is too old for it.
     pub fn of_depth(depth: u32) -> Result<Self> {
+        // What workers of the kernel end is told when this thread calls the kernel anyway, and interrupts it for nothing.
+        let mut builder = IoUring::builder();
+        builder.setup_coop_taskrun();
         Ok(Self {
-            queue: Queue::new(false, depth)?,
+            queue: Queue::of(builder, false, depth + 1)?,
             results: [0; CHAIN_MAX],
         })
     }
@@ -287,7 +317,11 @@ impl Ring {
         let what = if is_write { "write" } else { "read" };
         let mut took_ns = Vec::new();
         let mut pieces: Vec<Option<Piece>> = slots.iter().map(|_| None).collect();
-        let mut next = 0;
+        let limit = Timespec::from(timeout);
+        let watch = opcode::Timeout::new(&limit).build().user_data(WATCH);
+        // SAFETY: the kernel reads the limit when it takes the entry, within this call.
+        unsafe { self.queue.push(&watch) };
+        let (mut next, mut watched) = (0, 0);
         loop {
             for (slot, piece) in pieces.iter_mut().enumerate() {
                 if piece.is_some() || next >= file_bytes {
@@ -304,14 +338,22 @@ impl Ring {
                 let entry = one.entry(fd, is_write, slots[slot]);
                 // SAFETY: the memory is the caller's, who gets it back when nothing is outstanding (`pass`).
                 unsafe { self.queue.push(&entry.user_data(slot as u64)) };
+                self.queue.submit()?;
             }
-            if self.queue.outstanding == 0 {
+            if self.queue.outstanding == 1 {
+                self.queue.cancel();
                 return Ok(took_ns);
             }
-            let done = self.queue.next(timeout)?;
-            let done = done
-                .ok_or(Errno::TIMEDOUT)
-                .attempt(|| format!("{what} by io_uring"))?;
+            let done = self.queue.ended()?;
+            if done.user_data() == WATCH {
+                if watched == took_ns.len() {
+                    return Err(Errno::TIMEDOUT).attempt(|| format!("{what} by io_uring"));
+                }
+                watched = took_ns.len();
+                // SAFETY: as above.
+                unsafe { self.queue.push(&watch) };
+                continue;
+            }
             let slot = done.user_data() as usize;
             let one = pieces[slot].as_mut().expect("what ended was begun");
             match done.result() {
