@@ -25,7 +25,7 @@ use crate::pattern;
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
-use sonde_link::NetworkSpec;
+use sonde_link::{Law, NetworkSpec};
 use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::spec::{NO_STAMPS, NO_START};
 use sonde_measure::{
@@ -439,7 +439,7 @@ fn of_probe(
             block.cells = cells(net, &block, &beyond)?;
             let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
             let refused = kernel.and_then(KernelRequest::refused);
-            let refused = unheld.or(refused);
+            let refused = unheld.or(refused).or_else(|| without_rate(net, &block));
             if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
                 block.skip(&reason);
             }
@@ -447,6 +447,18 @@ fn of_probe(
         }
     }
     Ok(all)
+}
+
+/// Why background traffic cannot be on an emulated network.
+fn without_rate(net: &TestNetwork, block: &Block) -> Option<String> {
+    let load = block.load.as_ref()?;
+    let has_none = net.spec.as_ref()?.line.rate.is_none() && load.law != Law::Replay;
+    has_none.then(|| {
+        format!(
+            "{} has no rate of which background traffic could take a share",
+            net.name
+        )
+    })
 }
 
 /// Whether a probe is measured on a network. The plan's networks are the last of the networks, in its order.
@@ -564,6 +576,23 @@ pub mod tests {
             hosts: ["h1", "h2", "h3", "h4"].map(String::from).to_vec(),
             profile: Some(Profile::MODERN),
             attachment: Some("tap".into()),
+        }
+    }
+
+    #[test]
+    fn a_network_without_a_rate_takes_no_load() {
+        let plan = "[testbed]\nkind = \"lab\"\n[[probe]]\nkind = \"latency\"\nname = \"latency\"\n[[load]]\nlevel = \"0.6\"\n[[load]]\ntogether = [\"latency\"]\nlevel = \"0.6\"\n";
+        let blocks = blocks(
+            &Plan::parse(plan).unwrap(),
+            &[net("wire"), net("ethernet-10")],
+        )
+        .unwrap();
+        let loaded = blocks
+            .iter()
+            .filter(|block| block.cells.iter().any(|cell| cell.factors.load.is_some()));
+        for block in loaded {
+            let is_wire = block.cells[0].factors.network == "wire";
+            assert_eq!(block.skipped().is_some(), is_wire, "{block:?}");
         }
     }
 
