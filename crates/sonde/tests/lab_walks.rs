@@ -11,6 +11,7 @@
 
 use crate::lab::{Call, Case, Stage, attachments, has, is_long, skip, sonde};
 use std::path::Path;
+use std::sync::Mutex;
 
 const TUTORIAL: &str = include_str!("../../../docs/tutorial.md");
 const FIND: &str = include_str!("../../../docs/find-a-bad-link.md");
@@ -40,6 +41,7 @@ const REFERENCE: &[(&str, &str)] = &[
         include_str!("../../../docs/old-studies.md"),
     ),
     ("place.md", include_str!("../../../docs/place.md")),
+    ("staging.md", include_str!("../../../docs/staging.md")),
     ("suits.md", include_str!("../../../docs/suits.md")),
     ("tune.md", include_str!("../../../docs/tune.md")),
 ];
@@ -444,7 +446,7 @@ fn quick(line: &str) -> String {
     let mut words = line.split(' ').skip(1);
     let is_measured = matches!(
         words.next(),
-        Some("assess" | "accept" | "contend" | "probe" | "tune")
+        Some("assess" | "accept" | "contend" | "probe" | "stage" | "tune")
     );
     let says = [
         "--quick",
@@ -471,6 +473,52 @@ fn quick(line: &str) -> String {
     format!("{}{option}{rest}", command.trim_end())
 }
 
+/// What the commands of the pages take for granted: the plans, and runs of the names that they have.
+fn furnish(stage: &Stage) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::os::unix::fs::symlink(root.join("plans"), stage.folder.join("plans")).unwrap();
+    let prepare = "sonde probe latency --network wire --hosts 2 --path tcp --size 8 --quick --print-plan >nightly.toml
+        for name in before after nightly nightly; do sonde assess nightly.toml --name $name; done";
+    let said = shell(stage, prepare).limit(120).output();
+    assert_eq!(said.code, 0, "{said}");
+}
+
+/// Runs the commands of a page; those that end as they should not are `wrong`.
+fn walk_page(stage: &Stage, page: &str, text: &str, wrong: &mut Vec<String>) {
+    // Two ranks of MPICH that wait for each other on two CPUs beside the network wait for the kernel.
+    let has_three_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 2);
+    for block in read(text) {
+        if let Some(name) = block.file {
+            std::fs::write(stage.folder.join(name), &block.text).unwrap();
+        }
+        if block.language != "sh" || block.file.is_some() {
+            continue;
+        }
+        for line in typed(&block.text) {
+            if ELSEWHERE.iter().any(|words| line.contains(words))
+                || line.contains("NPmpich2") && !has_three_cpus
+            {
+                continue;
+            }
+            let (mut line, began) = (quick(&line), std::time::Instant::now());
+            // What serves goes on until it is told to end.
+            if line.starts_with("sonde report serve") {
+                let (command, _) = line.split_once(" #").unwrap_or((&line, ""));
+                line = format!("timeout -s INT 3 {command} || [ $? = 124 ]");
+            }
+            let said = shell(stage, &line).limit(900).output();
+            println!(
+                "{page}: {} after {} s: {line}",
+                said.code,
+                began.elapsed().as_secs()
+            );
+            if !matches!(said.code, 0 | 1 | 3) {
+                wrong.push(format!("{page}: {line}\n{said}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn the_commands_of_the_other_pages_run() {
     if !is_long() {
@@ -480,53 +528,28 @@ fn the_commands_of_the_other_pages_run() {
     let Some(case) = attachments().first().copied() else {
         return;
     };
-    let stage = Stage::new(Case::own(case.attachment));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    std::os::unix::fs::symlink(root.join("plans"), stage.folder.join("plans")).unwrap();
-    let prepare = "sonde probe latency --network wire --hosts 2 --path tcp --size 8 --quick --print-plan >nightly.toml
-        for name in before after nightly nightly; do sonde assess nightly.toml --name $name; done";
-    let said = shell(&stage, prepare).limit(120).output();
-    assert_eq!(said.code, 0, "{said}");
-    // The pages that are asked for, else all.
+    // The pages that are asked for, else all; two lanes take them in turn, since most of their time is waited for.
     let only = std::env::var("SONDE_PAGES").ok();
     let is_asked = |page: &str| {
         only.as_ref()
             .is_none_or(|only| only.split(',').any(|one| one == page))
     };
-    // Two ranks of MPICH that wait for each other on two CPUs beside the network wait for the kernel.
-    let has_three_cpus = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 2);
-    let mut wrong = Vec::new();
-    for (page, text) in REFERENCE.iter().filter(|(page, _)| is_asked(page)) {
-        for block in read(text) {
-            if let Some(name) = block.file {
-                std::fs::write(stage.folder.join(name), &block.text).unwrap();
-            }
-            if block.language != "sh" || block.file.is_some() {
-                continue;
-            }
-            for line in typed(&block.text) {
-                if ELSEWHERE.iter().any(|words| line.contains(words))
-                    || line.contains("NPmpich2") && !has_three_cpus
-                {
-                    continue;
-                }
-                let (mut line, began) = (quick(&line), std::time::Instant::now());
-                // What serves goes on until it is told to end.
-                if line.starts_with("sonde report serve") {
-                    let (command, _) = line.split_once(" #").unwrap_or((&line, ""));
-                    line = format!("timeout -s INT 3 {command} || [ $? = 124 ]");
-                }
-                let said = shell(&stage, &line).limit(900).output();
-                println!(
-                    "{page}: {} after {} s: {line}",
-                    said.code,
-                    began.elapsed().as_secs()
-                );
-                if !matches!(said.code, 0 | 1 | 3) {
-                    wrong.push(format!("{page}: {line}\n{said}"));
-                }
-            }
+    let pages = REFERENCE.iter().filter(|(page, _)| is_asked(page));
+    let pages = Mutex::new(pages);
+    let next = || pages.lock().unwrap().next();
+    let lane = || {
+        let stage = Stage::new(Case::own(case.attachment));
+        furnish(&stage);
+        let mut wrong = Vec::new();
+        while let Some((page, text)) = next() {
+            walk_page(&stage, page, text, &mut wrong);
         }
-    }
+        wrong
+    };
+    let wrong = std::thread::scope(|scope| {
+        let lanes = [scope.spawn(lane), scope.spawn(lane)];
+        let lanes = lanes.map(|lane| lane.join().unwrap());
+        lanes.concat()
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

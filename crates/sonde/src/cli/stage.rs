@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 
 /// Examples behind `--help`.
 pub const EXAMPLES: &str = "Examples:
-  sonde stage --network ethernet-10,atm-oc3c
-  sonde stage lu:W --input 16MiB --output 4MiB --network ethernet-10
+  sonde stage --network ethernet-100,atm-oc3c
+  sonde stage lu:W --input 4MiB --output 1MiB --network ethernet-10
   sonde stage cg:A:ranks=8 --input 1GiB --testbed hosts:a,b --busy 4
   sonde stage --path nfs3,tcp --with store=memory --network ethernet-1g
   sonde stage --path ftp --with disk=16Mbit --with client-disk=16Mbit --network ethernet-100
