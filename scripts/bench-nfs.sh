@@ -37,23 +37,29 @@ sleep 0.5
 ours() { target/release/examples/nfs "$1" 10.9.0.1 20048 2049 /mem "$2" "$bytes" "$outstanding" "$transfer"; }
 [ "$op" = put ] || ours put f >/dev/null
 url=nfs://10.9.0.1/mem
+copy() { dd if="$1" of="$2" bs=1M count=$((bytes >> 20)) 2>/dev/null; }
 # What its file in memory takes, which ours has not, is measured after it and taken off.
 case $client-$op in
 sonde-*) ours "$op" f; exit ;;
 nfs-cp-get)
     set -- nfs-cp "$url/f?version=3" /dev/shm/g
-    local="dd if=/dev/zero of=/dev/shm/h"
+    taken() { copy /dev/zero /dev/shm/h; }
+    # What it is copied from takes its time too.
+    given() { copy /dev/zero /dev/null; }
     ;;
 nfs-cp-put)
     head -c "$bytes" /dev/zero >/dev/shm/f
     set -- nfs-cp /dev/shm/f "$url/g?version=3"
-    local="dd if=/dev/shm/f of=/dev/null"
+    taken() { copy /dev/shm/f /dev/null; }
+    given() { :; }
     ;;
 *) echo "write sonde or nfs-cp, then get or put" >&2; exit 2 ;;
 esac
 begin=$(date +%s%N)
 "$@" >/dev/null
 copied=$(date +%s%N)
-$local bs=1M count=$((bytes >> 20)) 2>/dev/null
-end=$(date +%s%N)
-echo bps $((bytes * 8 * 1000000000 / (2 * copied - begin - end)))
+taken
+taken=$(date +%s%N)
+given
+given=$(date +%s%N)
+echo bps $((bytes * 8 * 1000000000 / (copied - begin - (taken - copied) + (given - taken))))
