@@ -375,7 +375,8 @@ fn root_where_user_namespaces_are_forbidden() {
         return;
     }
     let stage = Stage::new(Case::own("veth"));
-    let forbid = "until grep -q . /proc/self/uid_map; do sleep 0.01; done
+    // The map that is written last.
+    let forbid = "until grep -q . /proc/self/gid_map; do sleep 0.01; done
         echo 0 > /proc/sys/user/max_user_namespaces || exit 77
         exec \"$0\" lab run --hosts 2 --attachment veth -- true";
     let mut call = stage.call(&path_of("unshare").unwrap());
