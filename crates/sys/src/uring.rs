@@ -7,7 +7,8 @@
 //!          outstanding. One thread has each.
 //! Source:  io_uring(7), io_uring_setup(2): SINGLE_ISSUER (Linux 6.0), DEFER_TASKRUN (6.1); multishot receive (6.0), ring of
 //!          provided buffers (5.19), synchronous cancel (6.0). Without them there is an error, no substitute.
-//! Checked: `a_file_is_passed_over`, `chains_send_in_order_and_receives_fill`, `what_does_not_end_is_cancelled`, `an_inflow_ends`.
+//! Checked: `a_file_is_passed_over`, `a_pass_that_does_not_go_on_is_cancelled`, `chains_send_in_order_and_receives_fill`,
+//!          `what_does_not_end_is_cancelled`, `an_inflow_ends`.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -141,9 +142,12 @@ impl Queue {
 
     /// Hands what was pushed to the kernel now.
     fn submit(&mut self) -> Result<()> {
-        match self.ring.submit().map_err(|error| errno(&error)) {
-            Ok(_) | Err(Errno::INTR | Errno::BUSY | Errno::AGAIN) => Ok(()),
-            Err(error) => Err(error).attempt(|| "submit to io_uring".into()),
+        loop {
+            match self.ring.submit().map_err(|error| errno(&error)) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error).attempt(|| "submit to io_uring".into()),
+            }
         }
     }
 
@@ -152,6 +156,8 @@ impl Queue {
         if self.outstanding == 0 {
             return;
         }
+        // What the kernel has not taken yet it could not cancel.
+        let submitted = self.submit();
         let cancelled = self
             .ring
             .submitter()
@@ -162,7 +168,10 @@ impl Queue {
                 Ok(Some(_)) => {}
                 // Memory that the kernel may still write to must not be used again.
                 _ if begin.elapsed() > Duration::from_secs(10) => {
-                    crate::tell!("io_uring keeps {} calls ({cancelled:?})", self.outstanding);
+                    crate::tell!(
+                        "io_uring keeps {} calls ({submitted:?}, {cancelled:?})",
+                        self.outstanding
+                    );
                     std::process::abort();
                 }
                 _ => {}
@@ -298,7 +307,10 @@ impl Ring {
         assert!(self.queue.is_owned(), "a ring is used by one thread");
         let slots: Vec<&mut [u8]> = memory.chunks_exact_mut(piece_bytes as usize).collect();
         assert!(!slots.is_empty(), "memory for a piece");
-        let passed = self.pass_by(file, is_write, slots, [piece_bytes, file_bytes], timeout);
+        // It lives until nothing is outstanding.
+        let limit = Timespec::from(timeout);
+        let watch = opcode::Timeout::new(&limit).build().user_data(WATCH);
+        let passed = self.pass_by(file, is_write, slots, [piece_bytes, file_bytes], &watch);
         if passed.is_err() {
             self.queue.cancel();
         }
@@ -311,16 +323,14 @@ impl Ring {
         is_write: bool,
         mut slots: Vec<&mut [u8]>,
         [piece_bytes, file_bytes]: [u64; 2],
-        timeout: Duration,
+        watch: &squeue::Entry,
     ) -> Result<Vec<u64>> {
         let fd = Fd(file.as_raw_fd());
         let what = if is_write { "write" } else { "read" };
         let mut took_ns = Vec::new();
         let mut pieces: Vec<Option<Piece>> = slots.iter().map(|_| None).collect();
-        let limit = Timespec::from(timeout);
-        let watch = opcode::Timeout::new(&limit).build().user_data(WATCH);
-        // SAFETY: the kernel reads the limit when it takes the entry, within this call.
-        unsafe { self.queue.push(&watch) };
+        // SAFETY: its limit is the caller's, who keeps it until nothing is outstanding (`pass`).
+        unsafe { self.queue.push(watch) };
         let (mut next, mut watched) = (0, 0);
         loop {
             for (slot, piece) in pieces.iter_mut().enumerate() {
@@ -351,7 +361,7 @@ impl Ring {
                 }
                 watched = took_ns.len();
                 // SAFETY: as above.
-                unsafe { self.queue.push(&watch) };
+                unsafe { self.queue.push(watch) };
                 continue;
             }
             let slot = done.user_data() as usize;
@@ -682,6 +692,28 @@ mod tests {
             .pass(file.as_fd(), false, &mut memory, sizes, SOON)
             .unwrap();
         assert_eq!(took.len(), 10);
+    }
+
+    #[test]
+    fn a_pass_that_does_not_go_on_is_cancelled() {
+        if ring(false).is_none() {
+            return;
+        }
+        let (client, mut server) = pair();
+        let mut ring = Ring::of_depth(4).unwrap();
+        let mut memory = vec![0; 4_000];
+        let mut pass = |file: BorrowedFd<'_>, timeout| {
+            // A stream has the place 0 alone: one piece.
+            ring.pass(file, false, &mut memory, [4_000, 4_000], timeout)
+        };
+        let error = pass(client.as_fd(), Duration::from_millis(30)).unwrap_err();
+        let Error::Call { errno, .. } = error else {
+            panic!("{error}");
+        };
+        assert_eq!(errno, Errno::TIMEDOUT);
+        // Nothing of it is left, and the ring is good for the next.
+        server.write_all(&[7; 4_000]).unwrap();
+        assert_eq!(pass(client.as_fd(), SOON).unwrap().len(), 1);
     }
 
     #[test]
