@@ -1,5 +1,5 @@
 PRAGMA application_id = 1936682596;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 CREATE TABLE cell (
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place      INTEGER NOT NULL,
@@ -110,6 +110,7 @@ CREATE TABLE series (
     sum      ANY     NOT NULL,
     first    BLOB    NOT NULL,
     buckets  BLOB    NOT NULL,
+    touched  TEXT,
     PRIMARY KEY (result, place)
 ) STRICT;
 CREATE TABLE sqlite_sequence(name,seq);

@@ -551,6 +551,14 @@ export interface FitRow {
     residual: number | null
 }
 
+/** A CPU, and the longest time between two readings of the clock by a thread that did nothing else there. */
+export interface Gap {
+    /** The CPU, as Linux counts them. */
+    cpu: number
+    /** The longest time. */
+    gap_ns_max: number
+}
+
 /** What a heat map is of, with its unit last. */
 export type HeatFigure =
     /** Half a round trip. */
@@ -649,6 +657,8 @@ export interface HostFacts {
     absent?: Record<string, string>
     /** What of it programs could have when the host was asked. */
     memory_available_bytes?: number | null
+    /** How disturbed it was before the measurement; null where it was not looked at, as on hosts other than this machine's. */
+    noise?: Noise | null
 }
 
 /** A host as its agent describes it. */
@@ -1003,6 +1013,40 @@ export interface Next {
     command: string | null
 }
 
+/** What was seen of a machine in some 300 ms, while sonde did nothing else on it. */
+export interface Noise {
+    /** The name that the machine gives itself. */
+    machine: string
+    /** When it was looked at. */
+    at_unix_ns: number
+    /** How long it was looked at. */
+    span_ns: number
+    /** CPUs online. */
+    cpus_online: number
+    /** CPUs that this program may use. */
+    cpus_allowed: number
+    /** The kernel's mean of threads that run or want to, over the last minute; null where it does not tell. */
+    load_1min: number | null
+    /** What a hypervisor took of the allowed CPUs' time, 0 to 1; null where /proc/stat cannot be read. */
+    stolen_share: number | null
+    /** What others used of it, 0 to 1; null likewise. */
+    others_share: number | null
+    /** How exact the two shares are: one tick of /proc/stat. */
+    tick_share: number
+    /** For how long each allowed CPU was away at most. */
+    gaps: Gap[]
+    /** By how much sleeps of 1 ms ended late: the median. */
+    wake_late_ns_p50: number
+    /** The 99th percentile. */
+    wake_late_ns_p99: number
+    /** The latest. */
+    wake_late_ns_max: number
+    /** Whether nothing disturbs timings. */
+    quiet: boolean
+    /** What does: of `stolen`, `others`, `gap`, `late`. */
+    causes: string[]
+}
+
 /** The one-way time of a small message, and its parts. */
 export interface OneWay {
     /** All of it. */
@@ -1275,10 +1319,20 @@ export interface ResultRow {
     ci95_low: number | null
     /** Upper end of the interval of the launches' median; null below six launches. */
     ci95_high: number | null
+    /** The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did. */
+    touched_share: number | null
+    /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met; null where there is no bound, where it was not seen which it met, and below six launches. */
+    undisturbed_low: number | null
+    /** Its upper end, likewise. */
+    undisturbed_high: number | null
     /** Whether it was measured. */
     status: Status
     /** Why not, or what to know before trusting it. */
     reason: string | null
+    /** What the figure is worth. */
+    state: State
+    /** Why it is uncertain; null else. */
+    why: string | null
     /** What holds the sender back. */
     backpressure: Backpressure | null
     /** Whether the emulation kept its own times. */
@@ -1449,6 +1503,15 @@ export type SlowdownState =
     /** Its interval holds 1.1, or there are fewer than six repetitions. */
     | 'inconclusive'
     /** It has no figure, alone or beside the others. */
+    | 'not_measured'
+
+/** What a figure is worth. */
+export type State =
+    /** It is what an undisturbed machine would have given, within its interval. */
+    | 'sound'
+    /** It may be; why not, `why` says. */
+    | 'uncertain'
+    /** There is none; `reason` says why. */
     | 'not_measured'
 
 /** Whether a row holds a measurement. */

@@ -369,6 +369,7 @@ impl Fleet {
             flush_server: interface(between.dst),
             address: self.address_of(between.dst),
             source: self.own_end(between.src).map(|end| end.address),
+            one_clock: self.machines.one_clock(),
             client: &mut client,
             server: &mut server,
         };

@@ -59,6 +59,8 @@ pub(crate) struct Pair<'a> {
     pub source: Option<IpAddr>,
     pub flush_client: Option<String>,
     pub flush_server: Option<String>,
+    /// Both have one clock.
+    pub one_clock: bool,
 }
 
 /// Why there is no outcome.
@@ -104,6 +106,7 @@ impl Pair<'_> {
         let mut conversation =
             Conversation::new(spec, self.address).map_err(Trouble::Conversation)?;
         conversation.client = self.source;
+        conversation.moments = self.one_clock;
         if let Procedure::Startup(startup) = procedure {
             conversation.flush_client.clone_from(&self.flush_client);
             // Where hosts ask a server for addresses (ATM), the answering one does not learn its peer from being asked, and
@@ -148,6 +151,7 @@ mod tests {
         let mut series = Series::new();
         series.record(size_bytes);
         let measurement = Measurement {
+            touched: None,
             quantity: Quantity::StartupNs,
             phase: Phase::Cold,
             step,
@@ -168,6 +172,7 @@ mod tests {
         evidence.size(size_bytes).ended_by = Some(EndedBy::Samples);
         Outcome {
             sizes: vec![SizeOutcome {
+                moments: None,
                 size_bytes,
                 measurements: vec![measurement],
                 slots: Default::default(),

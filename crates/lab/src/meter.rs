@@ -3,7 +3,8 @@
 //! Model:   a delivery is late by the time between the model's instant and the moment when the frame was written to the host,
 //!          plus what its arrival had to be moved to keep time from going backwards. What counts as late, and what fails a
 //!          cell, is the rule of [`Verdict`]. Late deliveries of less than 1 ms between them are one span of time in which
-//!          the lab was behind its model; of more than 64 spans the two with the least time between them are joined.
+//!          the lab was behind its model; of more than 2,048 spans (64, where a launch is kept) the two with the least time between
+//!          them are joined.
 //! Units:   nanoseconds; the histogram keeps three digits, the largest value is exact.
 //! Checked: `the_verdict_follows_its_rule`, `spans_are_few_and_cover_what_was_late`.
 
@@ -13,12 +14,14 @@ use std::fmt;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sonde_link::Port;
-use sonde_measure::{Disturbance, Disturber, Fidelity, Lateness, Loss, Verdict};
+use sonde_measure::{Away, Disturbance, Disturber, Fidelity, Lateness, Loss, Verdict};
 
 /// Late deliveries with less between them are of one span.
 const APART_NS: u64 = 1_000_000;
-/// The most spans that are kept.
-const SPANS_MAX: usize = 64;
+/// The most spans of a report.
+const SPANS_MAX: usize = 2_048;
+/// The most of them that are kept with a launch.
+const KEPT_MAX: usize = 64;
 const HISTOGRAM_MAX_NS: u64 = 60_000_000_000;
 
 /// Frames lost between a host's kernel and the switch, by where.
@@ -76,6 +79,8 @@ impl fmt::Display for AttachmentLosses {
 pub struct Report {
     /// The lab's start, in ns since 1970.
     pub epoch_unix_ns: u64,
+    /// The same by CLOCK_MONOTONIC.
+    pub epoch_ns: u64,
     /// The time it covers.
     pub span_ns: u64,
     /// Frames that the model took.
@@ -180,7 +185,33 @@ impl Report {
             most_ns: span.most_ns,
             events: span.late,
         };
+        let mut few = self.behind.clone();
+        while few.len() > KEPT_MAX {
+            join_nearest(&mut few);
+        }
+        few.iter().map(of).collect()
+    }
+
+    /// The same by CLOCK_MONOTONIC, all of them.
+    pub fn away(&self) -> Vec<Away> {
+        let of = |span: &Behind| Away {
+            from_ns: self.epoch_ns + span.from_ns,
+            to_ns: self.epoch_ns + span.to_ns,
+            most_ns: span.most_ns,
+        };
         self.behind.iter().map(of).collect()
+    }
+
+    /// For what share of the time the switch was behind its model, 0 to 1, and by how much at most, in ns; `None` where it never was.
+    pub fn lag(&self) -> Option<(f64, u64)> {
+        let behind_ns: u64 = self
+            .behind
+            .iter()
+            .map(|span| span.to_ns - span.from_ns)
+            .sum();
+        let most_ns = self.behind.iter().map(|span| span.most_ns).max()?;
+        let share = behind_ns as f64 / self.span_ns.max(1) as f64;
+        Some((share.min(1.0), most_ns))
     }
 
     /// Whether the emulation was true to the model, and why not.
@@ -277,12 +308,17 @@ fn fall_behind(spans: &mut Vec<Behind>, late: Behind) {
         Some(_) | None => spans.push(late),
     }
     if spans.len() > SPANS_MAX {
-        let between = |at: &usize| spans[at + 1].from_ns.saturating_sub(spans[*at].to_ns);
-        let least = (0..SPANS_MAX).min_by_key(between);
-        let least = least.expect("there are as many gaps as spans may be");
-        let next = spans.remove(least + 1);
-        spans[least].join(&next);
+        join_nearest(spans);
     }
+}
+
+/// Joins the two of several spans with the least time between them.
+fn join_nearest(spans: &mut Vec<Behind>) {
+    let between = |at: &usize| spans[at + 1].from_ns.saturating_sub(spans[*at].to_ns);
+    let least = (0..spans.len() - 1).min_by_key(between);
+    let least = least.expect("there are several");
+    let next = spans.remove(least + 1);
+    spans[least].join(&next);
 }
 
 #[cfg(test)]
@@ -333,10 +369,12 @@ mod tests {
             interface: 0,
             late: 2,
         };
+        meter.report.span_ns = 12_000_000;
         assert_eq!(meter.report().behind, [first]);
+        assert_eq!(meter.report().lag(), Some((0.1, 300_000)));
         // Each further from the last than that one from its own last.
         let mut at_ns = 2_200_000;
-        for more in 1..=1_000 {
+        for more in 1..=3_000 {
             at_ns += APART_NS + more;
             meter.delivered(Port(0), at_ns, 0, 50_001);
             at_ns += 50_001;
@@ -352,5 +390,9 @@ mod tests {
                 .behind
                 .is_sorted_by(|one, next| one.to_ns < next.from_ns)
         );
+        let kept = report.disturbances();
+        assert_eq!(kept.len(), KEPT_MAX);
+        assert_eq!(kept.iter().map(|one| one.events).sum::<u64>(), all);
+        assert_eq!(report.away().len(), SPANS_MAX);
     }
 }

@@ -590,6 +590,7 @@ impl Switch {
         let since_epoch_ns = clock::monotonic_ns() - self.epoch_ns;
         Ok(Report {
             epoch_unix_ns: clock::realtime_ns() - since_epoch_ns,
+            epoch_ns: self.epoch_ns,
             span_ns: clock::monotonic_ns() - self.marked.at_ns,
             taken: sum(|port| port.taken),
             blocked: sum(|port| port.blocked),

@@ -17,7 +17,9 @@ mod knobs;
 mod lengths;
 mod line;
 mod loss;
+mod moments;
 mod network;
+mod noise;
 pub mod npb;
 mod number;
 mod pace;
@@ -28,6 +30,7 @@ mod rows;
 mod run;
 mod settings;
 pub mod spec;
+mod state;
 mod text;
 mod verdict;
 pub mod workload;
@@ -45,7 +48,9 @@ pub use knobs::{BadKnob, Buffers, Clock, Knobs, Seat};
 pub use lengths::{Collectives, LengthsRow, Power, Total};
 pub use line::{Line, LineField};
 pub use loss::Loss;
+pub use moments::{Away, Moments};
 pub use network::{NetworkRow, OverheadStep};
+pub use noise::{Gap, Noise};
 pub use number::Number;
 pub use pace::{Pace, RATE_MAX, Spacing};
 pub use path::{Method, Path, Unnamed, Wait};
@@ -59,6 +64,7 @@ pub use run::{
 };
 pub use settings::{SetBy, Setting, SettingValue, Settings};
 pub use spec::{Probe, Procedure, Quota, Sampling, Spec, Startup, Unmeasurable};
+pub use state::State;
 pub use text::{
     Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
     Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,

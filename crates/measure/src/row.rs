@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_stats::Pooled;
 
-use crate::{Number, Verdict};
+use crate::{Number, State, Verdict};
 
 /// Where between the wire and the application a result was taken.
 #[derive(
@@ -218,6 +218,32 @@ impl Quantity {
             | Self::NetworkLostShare => 1_000_000,
         }
     }
+
+    /// Whether it is a time of what is measured, in nanoseconds.
+    pub const fn is_time(self) -> bool {
+        matches!(
+            self,
+            Self::LatencyNs
+                | Self::RttNs
+                | Self::StartupNs
+                | Self::ExchangeNs
+                | Self::OneWayNs
+                | Self::SendCallNs
+                | Self::QueueNs
+                | Self::WireNs
+                | Self::WakeNs
+                | Self::ReceiveNs
+                | Self::AckNs
+                | Self::NicTripNs
+                | Self::ResponseNs
+                | Self::ServiceNs
+                | Self::CollectiveNs
+                | Self::EntryLateNs
+                | Self::KernelNs
+                | Self::ReplayNs
+                | Self::ProgramNs
+        )
+    }
 }
 
 /// Whether a row holds a measurement.
@@ -308,10 +334,21 @@ pub struct ResultRow {
     pub ci95_low: Option<Number>,
     /// Upper end of the interval of the launches' median; null below six launches.
     pub ci95_high: Option<Number>,
+    /// The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did.
+    pub touched_share: Option<Number>,
+    /// Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples
+    /// that it met; null where there is no bound, where it was not seen which it met, and below six launches.
+    pub undisturbed_low: Option<Number>,
+    /// Its upper end, likewise.
+    pub undisturbed_high: Option<Number>,
     /// Whether it was measured.
     pub status: Status,
     /// Why not, or what to know before trusting it.
     pub reason: Option<String>,
+    /// What the figure is worth.
+    pub state: State,
+    /// Why it is uncertain; null else.
+    pub why: Option<String>,
     /// What holds the sender back.
     pub backpressure: Option<Backpressure>,
     /// Whether the emulation kept its own times.
@@ -319,7 +356,7 @@ pub struct ResultRow {
 }
 
 /// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 35] = [
+pub const CSV_COLUMNS: [&str; 40] = [
     "probe",
     "layer",
     "path",
@@ -349,8 +386,13 @@ pub const CSV_COLUMNS: [&str; 35] = [
     "mean",
     "ci95_low",
     "ci95_high",
+    "touched_share",
+    "undisturbed_low",
+    "undisturbed_high",
     "status",
     "reason",
+    "state",
+    "why",
     "backpressure",
     "verdict",
     "verdict_deliveries",
@@ -417,15 +459,21 @@ mod tests {
             mean: None,
             ci95_low: None,
             ci95_high: None,
+            touched_share: None,
+            undisturbed_low: None,
+            undisturbed_high: None,
             status: Status::Failed,
             reason: Some("the peer is gone".into()),
+            state: State::NotMeasured,
+            why: None,
             backpressure: Some(Backpressure::Gate),
             verdict: None,
         }
     }
 
     const CONTRACT: &str = "probe layer path method knobs mode wait network testbed profile load src dst size_bytes phase step \
-        cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high status reason backpressure verdict";
+        cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_low undisturbed_high \
+        status reason state why backpressure verdict";
 
     #[test]
     fn a_row_has_exactly_the_fields_of_the_contract() {

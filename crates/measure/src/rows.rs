@@ -12,9 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sonde_stats::{Series, pool};
 
+use crate::state::{self, Touched, Worth};
 use crate::{
-    CellRecord, Factors, Measurement, NetworkRecord, Phase, Quantity, Repetition, ResultRow, Run,
-    RunState, Status, Step, Verdict,
+    CellRecord, Factors, Measurement, NetworkRecord, Number, Phase, Quantity, Repetition,
+    ResultRow, Run, RunState, State, Status, Step, Verdict,
 };
 
 /// Below this many launches there is no interval.
@@ -97,6 +98,15 @@ impl Run {
             (None, RunState::Open) => "the run was not ended: it is running, or was killed".into(),
             (None, _) => "the run ended before it".into(),
         }
+    }
+}
+
+/// The best figure of a row over what the model allows: its highest rate, or the bound over its shortest time.
+fn part_of_bound(row: &ResultRow, best: u64) -> Option<f64> {
+    let best = best as f64;
+    match row.quantity {
+        Quantity::ThroughputBps => row.max.map(|highest| highest.0 / best),
+        _ => row.min.map(|shortest| best / shortest.0),
     }
 }
 
@@ -187,18 +197,75 @@ impl Launched<'_> {
             .succeeded()
             .filter_map(|one| one.launch.verdict.as_ref());
         let verdict = Verdict::merged(verdicts);
-        ResultRow {
-            verdict: match self.part_of_bound(&row) {
+        let best = self.best(&row);
+        let part = best.and_then(|best| part_of_bound(&row, best));
+        let row = ResultRow {
+            verdict: match part {
                 Some(part) => verdict.map(|verdict| verdict.bounded(part)),
                 None => verdict,
             },
             ..row
+        };
+        let launches: Vec<&Measurement> = with.iter().map(|(_, one)| *one).collect();
+        let limits = state::limits(row.quantity, self.is_alone(), best);
+        self.judged(row, Touched::of(&launches, limits))
+    }
+
+    /// The row with what its figure is worth.
+    fn judged(&self, row: ResultRow, touched: Option<Touched>) -> ResultRow {
+        let Some(p50) = row.p50 else {
+            return row;
+        };
+        let worth = Worth {
+            quantity: row.quantity,
+            p50,
+            interval: row.ci95_low.zip(row.ci95_high),
+            launches: row.launches,
+            touched,
+            verdict: row.verdict.as_ref(),
+            among_strangers: self.strangers(),
+        };
+        let why = worth.why();
+        let per_unit = row.quantity.per_unit();
+        let (low, high) = touched.and_then(|of| of.interval).unwrap_or_default();
+        let number = |end: Option<u64>| end.map(|end| Number::of(end, per_unit));
+        ResultRow {
+            touched_share: touched.map(|of| Number(of.share())),
+            undisturbed_low: number(low),
+            undisturbed_high: number(high),
+            state: match why {
+                Some(_) => State::Uncertain,
+                None => State::Sound,
+            },
+            why,
+            ..row
         }
     }
 
-    /// The best figure of a row over what the model allows: its highest rate, or the bound over its shortest time. None
-    /// where the model states no bound, or for the sum of several flows.
-    fn part_of_bound(&self, row: &ResultRow) -> Option<f64> {
+    /// Whether there is one message outstanding, without other traffic and without a retransmission that was seen.
+    fn is_alone(&self) -> bool {
+        let factors = &self.cell.factors;
+        let is_one = match factors.probe.as_str() {
+            "latency" => true,
+            "throughput" => factors.mode.as_deref() == Some("message"),
+            _ => false,
+        };
+        let again = |one: Repetition<'_>| {
+            let hosts = one.launch.interference.iter();
+            let lost = |of: &Measurement| {
+                of.quantity == Quantity::LostShare && of.series.max().is_some_and(|most| most > 0)
+            };
+            hosts
+                .filter_map(|host| host.retransmits)
+                .any(|count| count > 0)
+                || one.result.series.iter().any(lost)
+        };
+        is_one && factors.load.is_none() && !self.succeeded().any(again)
+    }
+
+    /// What the model allows at best, in the base unit of the row's quantity. None where it states no bound, or for the sum of several
+    /// flows.
+    fn best(&self, row: &ResultRow) -> Option<u64> {
         let factors = &self.cell.factors;
         if row.step.is_some() || factors.knobs.get("flow").is_some_and(|flow| flow == "all") {
             return None;
@@ -213,11 +280,7 @@ impl Launched<'_> {
                 && Some(ceiling.phase) == row.phase
                 && ceiling.path == row.path
         })?;
-        let bound = bound.value as f64;
-        match row.quantity {
-            Quantity::ThroughputBps => row.max.map(|highest| highest.0 / bound),
-            _ => row.min.map(|shortest| bound / shortest.0),
-        }
+        Some(bound.value)
     }
 
     fn network(&self) -> Option<&NetworkRecord> {
@@ -232,10 +295,15 @@ impl Launched<'_> {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// In how many launches unauthenticated peers came to a data port: the time that they cost is in the figures.
-    fn among_strangers(&self) -> Option<String> {
+    /// In how many launches unauthenticated peers came to a data port.
+    fn strangers(&self) -> u64 {
         let came = self.succeeded().filter(|one| one.launch.met_strangers());
-        let came = came.count();
+        came.count() as u64
+    }
+
+    /// That strangers came: the time that they cost is in the figures.
+    fn among_strangers(&self) -> Option<String> {
+        let came = self.strangers();
         (came > 0).then(|| {
             let plural = if came == 1 {
                 "repetition"
@@ -326,8 +394,13 @@ impl Launched<'_> {
             mean: None,
             ci95_low: None,
             ci95_high: None,
+            touched_share: None,
+            undisturbed_low: None,
+            undisturbed_high: None,
             status: Status::Failed,
             reason: None,
+            state: State::NotMeasured,
+            why: None,
             backpressure: self.network().and_then(|network| network.backpressure),
             verdict: None,
         }

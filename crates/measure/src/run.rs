@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sonde_stats::{FIRST_MAX, Series};
 
 use crate::{
-    Backpressure, CellError, Evidence, Layer, NetworkRow, Path, Phase, Quantity, Settings, Step,
-    Testbed, Verdict, Words, cell_id,
+    Backpressure, CellError, Evidence, Layer, NetworkRow, Noise, Path, Phase, Quantity, Settings,
+    Step, Testbed, Verdict, Words, cell_id,
 };
 
 /// Everything that one command measured.
@@ -110,6 +110,9 @@ pub struct HostFacts {
     pub clock_read_ns: Option<u64>,
     /// The smallest difference between two readings that is not zero.
     pub clock_resolution_ns: Option<u64>,
+    /// How disturbed it was before the measurement; null where it was not looked at, as on hosts other than this machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
     /// The interface by which its peers are reached.
     pub interface: Option<String>,
     /// That interface's MTU.
@@ -372,8 +375,16 @@ pub struct Measurement {
     /// The samples; empty when it could not be had.
     #[schemars(schema_with = "series_schema")]
     pub series: Series,
+    /// Those of the samples whose time met a disturbance; null where it was not seen which did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "touched_schema")]
+    pub touched: Option<Series>,
     /// Why there are no samples, with the remedy; null where there are.
     pub reason: Option<String>,
+}
+
+fn touched_schema(generator: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [series_schema(generator), {"type": "null"}]})
 }
 
 /// The schema of [`sonde_stats::Parts`], which knows none itself.

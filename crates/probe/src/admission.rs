@@ -565,6 +565,7 @@ mod tests {
     #[test]
     fn a_port_that_another_has_is_passed_over() {
         let measure = Measure {
+            moments: false,
             spec: Spec::new(Probe::Startup, Path::Udp, Wait::Block),
             peer: SocketAddr::from(([127, 0, 0, 1], 9)),
             token: crate::token().unwrap(),

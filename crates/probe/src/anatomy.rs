@@ -279,6 +279,7 @@ fn visit_of(
     facts.anatomy_lost = Some(trips.lost);
     facts.out_of_order = Some(cut.out_of_order);
     Ok(SizeMeasured {
+        moments: None,
         size_bytes: size,
         measurements: cut.measurements(spec.path, nic_trips),
         round_trips: messages,
@@ -331,6 +332,7 @@ fn open_measuring(control: &mut Tcp, measure: &Measure, visit: Visit) -> Result<
         _ => {
             let (same, port) = here(control, 0)?;
             let there = Measure {
+                moments: false,
                 peer: SocketAddr::new(peer, port),
                 ..measure.clone()
             };

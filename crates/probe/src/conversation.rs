@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use sonde_measure::{Evidence, Path, Probe, Spec};
+use sonde_measure::{Evidence, Moments, Path, Probe, Spec};
 use sonde_measure::{Interference, Measurement, Phase, Quantity};
 
 use crate::library::{Job, Task};
@@ -47,6 +47,8 @@ pub struct Conversation {
     pub client: Option<IpAddr>,
     /// When the measuring side begins, by its own clock, with others that begin then; none as soon as it is ready.
     pub begin_ns: Option<u64>,
+    /// Both hosts have one clock: samples tell when they were taken.
+    pub moments: bool,
 }
 
 /// What user data moved, as both sides know it: what interfaces must have carried at least.
@@ -124,6 +126,8 @@ pub struct SizeOutcome {
     pub measurements: Vec<Measurement>,
     /// Stream: bytes in each part of its time.
     pub slots: Slots,
+    /// When the samples were taken, and when either side waited for a CPU; none where it was not seen.
+    pub moments: Option<Moments>,
 }
 
 /// A fresh token: 32 hexadecimal digits of 128 random bits.
@@ -156,6 +160,7 @@ impl Conversation {
             flush_server: None,
             client: None,
             begin_ns: None,
+            moments: false,
         })
     }
 
@@ -329,6 +334,7 @@ impl Conversation {
             flush_neighbour: self.flush_client.clone(),
             source: self.client,
             begin_ns: self.begin_ns,
+            moments: self.moments,
         }))
     }
 }
@@ -480,10 +486,15 @@ impl Outcome {
             if let Some(sent) = &measured.sent {
                 measurements.extend(rated(agreed.path, sent, &served));
             }
+            let moments = measured.moments.zip(served.away);
             self.sizes.push(SizeOutcome {
                 size_bytes: measured.size_bytes,
                 measurements,
                 slots: served.slots,
+                moments: moments.map(|(mut moments, away)| {
+                    moments.away.extend(away);
+                    moments
+                }),
             });
         }
         self.evidence.merge(measured.evidence);
@@ -524,6 +535,7 @@ fn compare(agreed: &Agreed, measured: &SizeMeasured, served: &SizeServed) -> Res
 /// A stream's quantities.
 fn rated(path: Path, sent: &crate::Sent, served: &SizeServed) -> Vec<Measurement> {
     let warm = |quantity, found: std::result::Result<u64, String>| Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,

@@ -42,6 +42,7 @@ pub(crate) fn here(peer: Option<IpAddr>) -> HostFacts {
         clock_source: host::clock_source(),
         clock_read_ns: Some(worth.read_ns),
         clock_resolution_ns: Some(worth.resolution_ns),
+        noise: None,
         mtu_bytes: link.as_ref().map(|link| link.mtu_bytes.into()),
         line_bps: link.as_ref().and_then(|link| host::line_bps(&link.name)),
         interface: link.map(|link| link.name),

@@ -29,6 +29,7 @@ pub mod library;
 mod link;
 pub mod load;
 mod meter;
+mod moments;
 mod numbers;
 mod pace;
 mod packet;

@@ -393,6 +393,7 @@ impl Visited<'_> {
             )));
         }
         Ok(SizeServed {
+            away: None,
             bytes: meter.bytes(),
             messages: seen.distinct,
             lost: Some(sent - seen.distinct),

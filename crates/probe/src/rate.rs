@@ -416,6 +416,7 @@ impl Open<'_> {
         facts.rate_ended_by = Some(ended_by);
         let none = "no message was answered; look for what loses datagrams of this size";
         let warm = |quantity, series: Series, reason: &str| Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,
@@ -439,6 +440,7 @@ impl Open<'_> {
             measurements.push(share(Quantity::LostShare, lost, sight.counted));
         }
         SizeMeasured {
+            moments: None,
             size_bytes,
             measurements,
             round_trips: sight.sent,

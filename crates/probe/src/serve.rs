@@ -20,6 +20,7 @@ use sonde_sys::clock::monotonic_ns;
 
 use crate::admission::{self, Reply, Say, Verdict, Visit};
 use crate::meter::{Meter, Reading};
+use crate::moments::Waits;
 use crate::numbers::ArrivedNumbers;
 use crate::talk::{Serve, Served, SizeServed, options};
 use crate::watch::Watch;
@@ -422,10 +423,14 @@ fn echo(
         false => None,
     };
     let answer = serve.spec.answer_bytes(size);
+    let mut waits = waits(serve);
     loop {
         match channel.recv(&mut message) {
             Ok(()) => {}
-            Err(error) if error.is_end() => return Ok(()),
+            Err(error) if error.is_end() => {
+                one.away = waits.and_then(Waits::end);
+                return Ok(());
+            }
             Err(error) => return Err(error.into()),
         }
         let number = one.messages as u32;
@@ -437,7 +442,16 @@ fn echo(
         }
         one.messages += 1;
         one.bytes += size as u64;
+        if let Some(waits) = &mut waits {
+            waits.passed();
+        }
     }
+}
+
+/// When the answering thread waits for a CPU, where single samples are taken.
+fn waits(serve: &Serve) -> Option<Waits> {
+    let is_sampled = matches!(serve.spec.probe(), Probe::Latency | Probe::Message);
+    is_sampled.then(Waits::begin)
 }
 
 /// Receives and rates one stream; what is to be known of how it was received.
@@ -690,9 +704,13 @@ fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeS
         Buffers::Warm => None,
         Buffers::Cold => Some((Aligned::new(payload::message(size), knobs)?, 0)),
     };
+    let mut waits = waits(serve);
     loop {
         match next(channel, buffer.piece(), serve, size)? {
-            Came::End { .. } => return Ok(one),
+            Came::End { .. } => {
+                one.away = waits.and_then(Waits::end);
+                return Ok(one);
+            }
             Came::Message(size) => {
                 let message = &buffer.piece()[..size];
                 match &mut cold {
@@ -707,6 +725,9 @@ fn echo_datagrams(channel: &mut Udp, serve: &Serve, size: usize) -> Result<SizeS
                 buffer.taken(size);
                 one.messages += 1;
                 one.bytes += size as u64;
+                if let Some(waits) = &mut waits {
+                    waits.passed();
+                }
             }
         }
     }
@@ -764,6 +785,7 @@ fn count(
         )));
     }
     Ok(SizeServed {
+        away: None,
         bytes: meter.bytes(),
         messages: seen.distinct,
         lost: Some(sent - seen.distinct),

@@ -41,6 +41,7 @@ type Found = std::result::Result<u64, String>;
 
 fn row(step: Option<Step>, found: Found) -> Measurement {
     Measurement {
+        touched: None,
         quantity: Quantity::StartupNs,
         phase: Phase::Cold,
         step,
@@ -136,6 +137,7 @@ pub(crate) fn measure(measure: &Measure, procedure: Startup) -> Result<Measured>
         measured.evidence.src.socket = socket;
         measured.evidence.start_up = cold.start_up;
         measured.sizes.push(SizeMeasured {
+            moments: None,
             size_bytes,
             measurements: cold.rows,
             round_trips: 0,

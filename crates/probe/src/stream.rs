@@ -252,6 +252,7 @@ pub(crate) fn measure(measure: &Measure, window_ns: u64) -> Result<Measured> {
             Path::Packet | Path::Xdp => packet::blast(measure, visit, &mut stream)?,
         };
         measured.sizes.push(SizeMeasured {
+            moments: None,
             size_bytes,
             measurements: Vec::new(),
             round_trips: 0,

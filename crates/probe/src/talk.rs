@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_measure::{Evidence, HostFacts, Interference, Measurement, Spec};
+use sonde_measure::{Away, Evidence, HostFacts, Interference, Measurement, Moments, Spec};
 
 use crate::host::{Change, Settings};
 use crate::interfaces::Interfaces;
@@ -57,6 +57,9 @@ pub struct Measure {
     /// ready.
     #[serde(default)]
     pub begin_ns: Option<u64>,
+    /// The peer has this host's clock: tell when samples were taken.
+    #[serde(default)]
+    pub moments: bool,
 }
 
 /// What the channels of a specification are asked to be.
@@ -247,6 +250,9 @@ pub struct SizeServed {
     pub reordered: Option<u64>,
     /// Stream by UDP: messages that came again.
     pub duplicated: Option<u64>,
+    /// Latency, message: when the answering thread waited for a CPU, by this host's CLOCK_MONOTONIC; none where that was not seen.
+    #[serde(default)]
+    pub away: Option<Vec<Away>>,
 }
 
 /// What the measuring side saw.
@@ -271,6 +277,9 @@ pub struct SizeMeasured {
     pub round_trips: u64,
     /// The sending side of a stream.
     pub sent: Option<Sent>,
+    /// When its samples were taken, and when the measuring thread waited for a CPU; none where that was not asked for, or not seen.
+    #[serde(default)]
+    pub moments: Option<Moments>,
 }
 
 /// The sending side of a stream.

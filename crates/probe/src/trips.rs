@@ -19,8 +19,8 @@ use std::time::Duration;
 use sonde_channel::payload::Mismatch;
 use sonde_channel::{Aligned, ByteStream, Channel, Losses, Shm, Tcp, Unix, payload};
 use sonde_measure::{
-    Buffers, Clock, EndedBy, Evidence, Interference, Knobs, Measurement, Path, Phase, Procedure,
-    Quantity, Sampling, Step, Strayed,
+    Buffers, Clock, EndedBy, Evidence, Interference, Knobs, Measurement, Moments, Path, Phase,
+    Procedure, Quantity, Sampling, Step, Strayed,
 };
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
@@ -28,6 +28,7 @@ use sonde_sys::tsc::Stray;
 
 use crate::admission::{self, Visit};
 use crate::begin::await_begin;
+use crate::moments::{Log, Waits};
 use crate::pace::Hold;
 use crate::placed::placed;
 use crate::talk::{Measure, Measured, SizeMeasured};
@@ -129,6 +130,8 @@ pub(crate) struct Trips {
     hold: Hold,
     /// The agreed begin of the samples.
     begin_ns: Option<u64>,
+    /// Say when samples were taken.
+    moments: bool,
 }
 
 impl Trips {
@@ -143,6 +146,7 @@ impl Trips {
         let knobs = (&spec.knobs, spec.verify);
         Ok(Self {
             begin_ns: measure.begin_ns,
+            moments: measure.moments,
             ..Self::with((sampling, sample), knobs, peer, size)?
         })
     }
@@ -172,6 +176,7 @@ impl Trips {
             strayed: None,
             hold: Hold::new(knobs.pause_ns(size as u64)),
             begin_ns: None,
+            moments: false,
         })
     }
 
@@ -222,6 +227,7 @@ pub(crate) struct Times {
     pub(crate) count: u64,
     sample: Sample,
     is_cold: bool,
+    moments: Option<Moments>,
 }
 
 pub(crate) fn measure(measure: &Measure, sampling: Sampling) -> Result<Measured> {
@@ -340,11 +346,11 @@ impl Trips {
         }
         await_begin(self.begin_ns, 0)?;
         let mut warm = Series::up_to(ROOM);
-        let mut ended_by = self.samples(channel, &mut warm, self.timer)?;
+        let (mut ended_by, mut moments) = self.samples(channel, &mut warm, self.timer)?;
         self.strayed = self.timer.strayed();
         if self.strayed.is_some() {
             warm = Series::up_to(ROOM);
-            ended_by = self.samples(channel, &mut warm, Timer::Monotonic)?;
+            (ended_by, moments) = self.samples(channel, &mut warm, Timer::Monotonic)?;
         }
         Ok(Times {
             first_ns,
@@ -353,6 +359,7 @@ impl Trips {
             count: self.sequence.into(),
             sample: self.sample,
             is_cold: self.is_cold,
+            moments,
         })
     }
 
@@ -361,6 +368,21 @@ impl Trips {
         channel: &mut impl Carrier,
         warm: &mut Series,
         timer: Timer,
+    ) -> Result<(EndedBy, Option<Moments>)> {
+        let begin = || (Log::begin(timer, self.sampling.samples_max), Waits::begin());
+        let mut seen = self.moments.then(begin);
+        let ended_by = self.taken(channel, warm, timer, &mut seen)?;
+        let moments = seen.and_then(|(log, waits)| log.end(waits));
+        Ok((ended_by, moments))
+    }
+
+    /// Takes samples until there are enough.
+    fn taken(
+        &mut self,
+        channel: &mut impl Carrier,
+        warm: &mut Series,
+        timer: Timer,
+        seen: &mut Option<(Log, Waits)>,
     ) -> Result<EndedBy> {
         let (sampling, sample) = (self.sampling, self.sample);
         let size_bytes = self.ping.len() as u64;
@@ -375,7 +397,12 @@ impl Trips {
                     Some((begin, end)) => {
                         // Within its room: nothing is allocated.
                         let ns = timer.ns(begin, end);
-                        warm.record(sample.value(size_bytes, ns));
+                        let value = sample.value(size_bytes, ns);
+                        warm.record(value);
+                        if let Some((log, waits)) = seen {
+                            log.push(begin, end, value);
+                            waits.passed();
+                        }
                         end
                     }
                     None => timer.now(),
@@ -421,6 +448,7 @@ impl Times {
             false => "the message or its answer was lost and retransmitted",
         };
         let first = Measurement {
+            touched: None,
             quantity,
             phase: Phase::Cold,
             step: Some(Step::First),
@@ -435,6 +463,7 @@ impl Times {
                 .to_string()
         };
         let warm = Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,
@@ -446,6 +475,7 @@ impl Times {
             measurements: vec![first, warm],
             round_trips: self.count,
             sent: None,
+            moments: self.moments,
         }
     }
 }
@@ -466,6 +496,7 @@ pub(crate) fn bps(bytes: u64, ns: u64) -> u64 {
 pub(crate) fn share(quantity: Quantity, part: u64, whole: u64) -> Measurement {
     let millionths = u128::from(part) * 1_000_000 / u128::from(whole.max(1));
     Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,

@@ -14,5 +14,6 @@ mod trouble;
 #[path = "."]
 mod alone {
     mod load;
+    mod moments;
     mod rate;
 }

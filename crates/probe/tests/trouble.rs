@@ -194,6 +194,7 @@ fn a_killed_server_is_reported_in_time() {
         };
         let peer = serve(&mut server.link, &spec, "t");
         let request = Measure {
+            moments: false,
             spec,
             peer,
             token: "t".into(),

@@ -423,6 +423,7 @@ mod tests {
             for index in 0..launches {
                 let value = of(&cell, index);
                 let measured = value.map(|value| Measurement {
+                    touched: None,
                     quantity: workload::figure(&cell.factors),
                     phase: Phase::Warm,
                     step: None,

@@ -309,6 +309,7 @@ pub(crate) mod testing {
             skipped: None,
         });
         let one = |quantity, value: u64| Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,

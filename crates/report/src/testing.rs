@@ -428,6 +428,7 @@ impl Runs {
             .flat_map(|one| &mut one.results);
         for result in results.filter(|one| one.cell == self.last) {
             result.series.push(Measurement {
+                touched: None,
                 quantity,
                 phase: Phase::Warm,
                 step: None,
@@ -594,6 +595,7 @@ impl<'a> Of<'a> {
 
     fn measurement(&self, samples: impl IntoIterator<Item = u64>) -> Measurement {
         Measurement {
+            touched: None,
             quantity: self.quantity,
             phase: self.phase,
             step: self.step,

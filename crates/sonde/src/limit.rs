@@ -214,6 +214,7 @@ mod tests {
         let rate = rate_bps(block).unwrap();
         let came = rate.min(limit_bps);
         let one = |quantity, value: u64| Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,

@@ -533,6 +533,7 @@ mod tests {
                     index,
                     failure: None,
                     series: vec![Measurement {
+                        touched: None,
                         quantity: Quantity::ThroughputBps,
                         phase: Phase::Warm,
                         step: None,

@@ -48,6 +48,7 @@ pub fn launch(spec: &Spec) -> (Measured, Served) {
     });
     let port = told.recv().unwrap();
     let measure = Measure {
+        moments: false,
         spec: spec.clone(),
         peer: SocketAddr::new(LOOPBACK, port),
         token,

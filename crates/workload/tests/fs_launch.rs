@@ -34,6 +34,7 @@ impl Drop for Place {
 
 fn error_of(spec: &Spec) -> String {
     let measure = Measure {
+        moments: false,
         spec: spec.clone(),
         peer: "127.0.0.1:1".parse().unwrap(),
         token: String::new(),

@@ -47,6 +47,7 @@ const COLUMNS: Column[] = [
     { name: 'Repetitions', numeric: true, of: (row) => row.launches },
     { name: 'Samples', numeric: true, of: (row) => row.samples, show: (row) => count(row.samples) },
     { name: 'Status', of: (row) => row.status, show: (row) => (row.reason ? h('span', { class: row.status === 'measured' ? 'noted' : 'alarm', tabindex: 0, 'data-tip': row.reason }, row.status) : row.status) },
+    { name: 'State', of: (row) => row.state, show: (row) => (row.why ? h('span', { class: 'noted', tabindex: 0, 'data-tip': row.why }, row.state) : row.state) },
     { name: 'Cell', of: (row) => row.cell, show: (row) => h('code', {}, row.cell) },
 ]
 

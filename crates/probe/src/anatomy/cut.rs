@@ -123,6 +123,7 @@ impl Cut {
                 Err(reason) => (Vec::new(), Some(reason)),
             };
             Measurement {
+                touched: None,
                 quantity,
                 phase: Phase::Warm,
                 step: None,

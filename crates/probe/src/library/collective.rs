@@ -169,6 +169,7 @@ fn size_measured(
     late: u64,
 ) -> SizeMeasured {
     let first = Measurement {
+        touched: None,
         quantity: Quantity::CollectiveNs,
         phase: Phase::Cold,
         step: Some(Step::First),
@@ -183,6 +184,7 @@ fn size_measured(
     };
     let why = warm.is_empty().then(none);
     let of_calls = |quantity, series| Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,
@@ -192,6 +194,7 @@ fn size_measured(
     let warm = of_calls(Quantity::CollectiveNs, warm);
     let entry = of_calls(Quantity::EntryLateNs, entry);
     SizeMeasured {
+        moments: None,
         size_bytes: data.size as u64,
         measurements: vec![first, warm, entry],
         round_trips: calls,

@@ -99,6 +99,7 @@ fn rated(during: During, done: f64) -> Measurement {
     let time_ns = (done > 0.0).then(|| (during.window_ns as f64 / done) as u64);
     let none = "no message of the kernel was sent before the span was over: a longer span has some";
     Measurement {
+        touched: None,
         quantity: Quantity::KernelNs,
         phase: Phase::Warm,
         step: None,

@@ -189,6 +189,7 @@ mod tests {
         let mut measured = super::super::nothing_measured();
         measured.evidence.library.library = Some("none".into());
         measured.sizes.push(SizeMeasured {
+            moments: None,
             size_bytes: 8,
             measurements: vec![row(Some(Step::First), 10)],
             round_trips: 2,

@@ -97,6 +97,7 @@ pub(super) fn row<R>(
     let series: sonde_stats::Series = runs.iter().filter_map(of).collect();
     let none = "no message was sent in the timed part".to_string();
     Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,
@@ -113,6 +114,7 @@ pub(super) fn in_parts(value: f64, quantity: Quantity) -> u64 {
 /// The rows of so many runs, as one size.
 pub(super) fn size(measurements: Vec<Measurement>, runs: usize) -> SizeMeasured {
     SizeMeasured {
+        moments: None,
         size_bytes: NO_SIZE,
         measurements,
         round_trips: runs as u64,

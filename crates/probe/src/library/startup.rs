@@ -24,6 +24,7 @@ const MESSAGES: u32 = 2;
 /// A step's row.
 pub(super) fn row(step: Option<Step>, ns: u64) -> Measurement {
     Measurement {
+        touched: None,
         quantity: Quantity::StartupNs,
         phase: Phase::Cold,
         step,
@@ -62,6 +63,7 @@ pub(super) fn measure(
     }
     watch.end(&mut measured.interference, None)?;
     measured.sizes.push(SizeMeasured {
+        moments: None,
         size_bytes,
         measurements: rows,
         round_trips: MESSAGES.into(),

@@ -273,6 +273,7 @@ pub(super) fn measure(
         let messages = sender.allowance.messages;
         measured.evidence.size(size_bytes).window_messages = Some(messages);
         measured.sizes.push(SizeMeasured {
+            moments: None,
             size_bytes,
             measurements: Vec::new(),
             round_trips: 0,

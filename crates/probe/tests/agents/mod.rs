@@ -136,6 +136,7 @@ pub fn measure(
     token: &str,
 ) -> Result<Answer, Error> {
     let request = Measure {
+        moments: false,
         spec: spec.clone(),
         peer,
         token: token.into(),

@@ -1,7 +1,7 @@
-//! Stores of versions 1 and 2: how their launches are read, and how they are brought up to this version.
+//! Stores of versions 1 to 3: how the launches of the first two are read, and how all are brought up to this version.
 //!
 //! Model:   version 1 had no knobs of cells. In both a launch was stored once for each of its cells, with its evidence as a map
-//!          of texts. Lines that follow each other, began and ended together and saw the same are one launch.
+//!          of texts. Version 3 did not know which samples met a disturbance. Lines that follow each other, began and ended together and saw the same are one launch.
 //! Checked: `stores_of_older_versions_are_read_and_brought_up` in tests/store.rs; the runs of the corpus.
 #![deny(
     clippy::unwrap_used,
@@ -22,6 +22,8 @@ use super::{Fault, SCHEMA, Store};
 
 /// From version 1 to 2: cells have knobs.
 const KNOBS: &str = "ALTER TABLE cell ADD COLUMN knobs TEXT NOT NULL DEFAULT '{}'";
+/// From version 3 to 4.
+const TOUCHED: &str = "ALTER TABLE series ADD COLUMN touched TEXT";
 const PUT_ASIDE: &str =
     "ALTER TABLE launch RENAME TO launch_2; ALTER TABLE series RENAME TO series_2";
 const REMOVE: &str = "DROP TABLE series_2; DROP TABLE launch_2";
@@ -50,8 +52,10 @@ impl Tables {
 impl Store {
     /// Brings an older store up to this version.
     pub(super) fn bring_up(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
-        if self.pragma("user_version")? == 1 {
-            transaction.execute_batch(KNOBS)?;
+        match self.pragma("user_version")? {
+            3 => return Ok(transaction.execute_batch(TOUCHED)?),
+            1 => transaction.execute_batch(KNOBS)?,
+            _ => {}
         }
         transaction.execute_batch(PUT_ASIDE)?;
         transaction.execute_batch(SCHEMA)?;

@@ -20,7 +20,7 @@ use super::value::{Json, Wide, Wide64, Word};
 use super::{Fault, Store, StoreError, VERSION, blob, old};
 use sonde_measure::{
     CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord, KnobValues,
-    LaunchRecord, Measurement, NetworkRecord, Run, RunHead,
+    LaunchRecord, Measurement, NetworkRecord, Noise, Run, RunHead,
 };
 
 /// The word for the run that began last.
@@ -69,6 +69,22 @@ impl Store {
     pub fn resumable(&self) -> Result<Option<RunHead>, StoreError> {
         let can_be = "state <> 'complete' AND plan <> ''";
         self.reading(|transaction| last(transaction, can_be))
+    }
+
+    /// How disturbed the machine of this name was for the run that began last, where it was looked at since then.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn noise_since(&self, machine: &str, unix_ns: u64) -> Result<Option<Noise>, StoreError> {
+        self.reading(|transaction| {
+            let Some(run) = last(transaction, "true")? else {
+                return Ok(None);
+            };
+            let hosts = all(transaction, HOSTS, [&run.id], host)?;
+            let seen = hosts.into_iter().filter_map(|host| host.facts.noise);
+            let mut fresh = seen.filter(|one| one.machine == machine && one.at_unix_ns >= unix_ns);
+            Ok(fresh.next())
+        })
     }
 
     /// What runs are called, in the order in which they were named: of a run the last counts. Several may have one name.
@@ -148,7 +164,7 @@ impl Store {
                 networks: all(transaction, NETWORKS, [id], network)?,
                 cells: all(transaction, CELLS, [id], cell)?,
                 launches: match self.pragma("user_version")? {
-                    VERSION => launches(transaction, id)?,
+                    3 | VERSION => launches(transaction, id)?,
                     _ => old::launches(transaction, id, old::Tables::AS_THEY_WERE)?,
                 },
                 events: all(transaction, EVENTS, [id], event)?,
@@ -420,12 +436,21 @@ pub(super) fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
         return Err(Fault::Damaged(what));
     }
     Ok(Measurement {
+        touched: touched(row)?,
         quantity: field::<Word<_>>(row, "quantity")?.0,
         phase: field::<Word<_>>(row, "phase")?.0,
         step: optional_word(row, "step")?,
         series,
         reason: field(row, "reason")?,
     })
+}
+
+/// A store of an older version, read as it is, has no such column.
+fn touched(row: &Row<'_>) -> rusqlite::Result<Option<Series>> {
+    match row.as_ref().column_index("touched") {
+        Ok(_) => Ok(field::<Option<Json<_>>>(row, "touched")?.map(|json| json.0)),
+        Err(_) => Ok(None),
+    }
 }
 
 fn no_blob(error: FromSqlError) -> Fault {

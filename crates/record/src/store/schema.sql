@@ -1,4 +1,4 @@
--- The store of sonde, version 3. docs/store.md says what each column means. Older stores lack some of the tables.
+-- The store of sonde, version 4. docs/store.md says what each column means. Older stores lack some of the tables.
 -- ANY holds an integer, or the decimal text of one beyond 2^63-1.
 
 CREATE TABLE IF NOT EXISTS run (
@@ -108,6 +108,7 @@ CREATE TABLE IF NOT EXISTS series (
     sum      ANY     NOT NULL,
     first    BLOB    NOT NULL,
     buckets  BLOB    NOT NULL,
+    touched  TEXT,
     PRIMARY KEY (result, place)
 ) STRICT;
 

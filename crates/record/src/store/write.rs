@@ -245,8 +245,8 @@ fn insert_series(
     let series = &one.series;
     let wide = |value: Option<u64>| value.map(|value| Wide(value.into()));
     transaction.execute(
-        "INSERT INTO series (result, place, quantity, phase, step, reason, count, min, max, sum, first, buckets)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        "INSERT INTO series (result, place, quantity, phase, step, reason, count, min, max, sum, first, buckets, touched)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             result,
             place as i64,
@@ -260,6 +260,7 @@ fn insert_series(
             Wide(series.sum()),
             blob::of_samples(series.first()),
             blob::of_buckets(&series.buckets()),
+            one.touched.as_ref().map(json),
         ],
     )?;
     Ok(())

@@ -88,6 +88,7 @@ fn one_row_for_each_population() {
 fn steps_come_in_their_order() {
     let cell = cell("startup", 8, 1);
     let step = |step| Measurement {
+        touched: None,
         step,
         ..measurement(Quantity::StartupNs, Phase::Cold, [5])
     };
@@ -216,6 +217,7 @@ fn what_was_not_had_says_why() {
     // What the cell is about was tried.
     let lost = latencies(2, |cell| {
         let empty = Measurement {
+            touched: None,
             step: None,
             quantity: Quantity::LatencyNs,
             phase: Phase::Warm,
@@ -231,6 +233,7 @@ fn what_was_not_had_says_why() {
     // In one launch of two.
     let once = latencies(2, |cell| {
         let empty = Measurement {
+            touched: None,
             step: None,
             quantity: Quantity::LatencyNs,
             phase: Phase::Warm,

@@ -71,11 +71,14 @@ pub fn measurement(
     phase: Phase,
     samples: impl IntoIterator<Item = u64>,
 ) -> Measurement {
+    let series: Series = samples.into_iter().collect();
+    let touched = series.first().iter().copied().take(1).collect();
     Measurement {
         quantity,
         phase,
         step: None,
-        series: samples.into_iter().collect(),
+        touched: (quantity == Quantity::LatencyNs).then_some(touched),
+        series,
         reason: None,
     }
 }
@@ -83,6 +86,7 @@ pub fn measurement(
 /// A step of a start-up that could not be had.
 pub fn without(step: Step, reason: &str) -> Measurement {
     Measurement {
+        touched: None,
         quantity: Quantity::StartupNs,
         phase: Phase::Cold,
         step: Some(step),
@@ -239,6 +243,7 @@ pub fn full(id: &str) -> Run {
         ..cell("latency", 64, 2)
     };
     let step = |step, samples: [u64; 3]| Measurement {
+        touched: None,
         step: Some(step),
         ..measurement(Quantity::StartupNs, Phase::Cold, samples)
     };

@@ -276,7 +276,9 @@ fn large_samples_come_back() {
     assert_eq!(store.load("r").unwrap(), run);
 }
 
-/// The tables of version 2: a launch for each of its cells, and its evidence as texts.
+/// The tables of version 3: nothing of what met a disturbance.
+const AS_VERSION_3: &str = "ALTER TABLE series DROP COLUMN touched; PRAGMA user_version = 3";
+/// From there to those of version 2: a launch for each of its cells, and its evidence as texts.
 const AS_VERSION_2: &str = "
     ALTER TABLE launch RENAME TO launch_3;
     ALTER TABLE series RENAME TO series_3;
@@ -296,7 +298,7 @@ const AS_VERSION_2: &str = "
 
 #[test]
 fn stores_of_older_versions_are_read_and_brought_up() {
-    for version in [2, 1] {
+    for version in [3, 2, 1] {
         let dir = Folder::new("old");
         let mut run = full("r");
         let cells = [8, 4_096].map(|size| cell("latency", size, 2));
@@ -313,7 +315,18 @@ fn stores_of_older_versions_are_read_and_brought_up() {
         }
         Store::open(&dir).unwrap().begin(&run).unwrap();
         let old = Connection::open(dir.join("sonde.db")).unwrap();
-        old.execute_batch(AS_VERSION_2).unwrap();
+        old.execute_batch(AS_VERSION_3).unwrap();
+        let series = run
+            .launches
+            .iter_mut()
+            .flat_map(|launch| &mut launch.results);
+        let series = series.flat_map(|result| &mut result.series);
+        series.for_each(|one| one.touched = None);
+        if version < 3 {
+            old.execute_batch(AS_VERSION_2).unwrap();
+            let launches = run.launches.iter_mut();
+            launches.for_each(|launch| launch.disturbances.clear());
+        }
         if version == 1 {
             old.execute_batch("ALTER TABLE cell DROP COLUMN knobs; PRAGMA user_version = 1")
                 .unwrap();
@@ -321,15 +334,13 @@ fn stores_of_older_versions_are_read_and_brought_up() {
             cells.for_each(|cell| cell.factors.knobs.clear());
         }
         drop(old);
-        let launches = run.launches.iter_mut();
-        launches.for_each(|launch| launch.disturbances.clear());
         assert_eq!(Store::read(&dir).unwrap().load("r").unwrap(), run);
         assert_eq!(Store::open(&dir).unwrap().load("r").unwrap(), run);
         let now = Connection::open(dir.join("sonde.db")).unwrap();
         let version: i64 = now
             .query_row("PRAGMA user_version", [], |row| row.get(0))
             .unwrap();
-        assert_eq!(version, 3);
+        assert_eq!(version, 4);
         let fresh = Folder::new("fresh");
         let fresh = Connection::open(Store::open(&fresh).unwrap().path()).unwrap();
         assert_eq!(columns(&now), columns(&fresh));
@@ -348,6 +359,7 @@ fn an_old_store_that_cannot_be_read_stays_as_it_was() {
     let dir = Folder::new("old-damaged");
     Store::open(&dir).unwrap().begin(&full("r")).unwrap();
     let old = Connection::open(dir.join("sonde.db")).unwrap();
+    old.execute_batch(AS_VERSION_3).unwrap();
     old.execute_batch(AS_VERSION_2).unwrap();
     old.execute_batch("UPDATE launch SET settings = '{\"src_colour\": \"red\"}' WHERE id = 3")
         .unwrap();
@@ -422,7 +434,7 @@ fn other_files_are_told_apart() {
         .unwrap()
         .execute_batch("PRAGMA user_version = 7")
         .unwrap();
-    told(&open(), &["version 7", "versions up to 3", "--out"]);
+    told(&open(), &["version 7", "versions up to 4", "--out"]);
     told(&Store::read(&dir).unwrap_err(), &["version 7"]);
     // A file where the folder should be.
     told(

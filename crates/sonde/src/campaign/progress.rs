@@ -250,6 +250,7 @@ mod tests {
         let result = |cell: &CellRecord| CellResult {
             cell: cell.id.clone(),
             series: vec![Measurement {
+                touched: None,
                 quantity: block.quantity(),
                 phase: Phase::Warm,
                 step: None,

@@ -6,7 +6,8 @@
 
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
 use sonde_lab::Report;
-use sonde_measure::{Evidence, Fixed, LoadFlow, NetworkLoss};
+use sonde_measure::{Away, Evidence, Fixed, LoadFlow, NetworkLoss};
+use sonde_probe::SizeOutcome;
 
 /// Puts it there.
 pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched>) {
@@ -18,6 +19,23 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
     if block.kind().is_of_programs() || block.files().is_some() {
         lost(report, record);
     }
+}
+
+/// What a size gave; where it is known when its samples were taken, with those of them that met a time in which the emulation was `behind`
+/// or either side waited for a CPU.
+pub fn touched(size: &SizeOutcome, behind: &[Away]) -> Vec<Measurement> {
+    let mut measurements = size.measurements.clone();
+    let Some(moments) = &size.moments else {
+        return measurements;
+    };
+    let is_timed = |one: &&mut Measurement| {
+        let quantity = matches!(one.quantity, Quantity::LatencyNs | Quantity::ThroughputBps);
+        quantity && one.phase == Phase::Warm && one.step.is_none()
+    };
+    for one in measurements.iter_mut().filter(is_timed) {
+        one.touched = Some(moments.touched(behind));
+    }
+    measurements
 }
 
 /// The load that was reached, and what the switch took of a CPU for it and all else.
@@ -45,6 +63,7 @@ pub fn lost(report: &Report, record: &mut LaunchRecord) {
     let share = (parts / u128::from(report.taken.max(1))) as u64;
     for result in &mut record.results {
         result.series.push(Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,

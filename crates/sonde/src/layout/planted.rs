@@ -27,6 +27,7 @@ pub fn planted(
     let of = |(cell, index): (&CellRecord, u64)| {
         let figure = of(cell, index);
         let measured = |(quantity, value)| Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,

@@ -214,6 +214,7 @@ impl LoadRun {
 /// What came, as a rate, and what was lost; without figures where nothing was sent.
 fn measurements(one: &StreamReport) -> Vec<Measurement> {
     let warm = |quantity: Quantity, value: Option<u128>| Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,

@@ -227,6 +227,7 @@ fn warm(quantity: Quantity, series: Series) -> Measurement {
         .is_empty()
         .then(|| "no sample was taken in the window".to_owned());
     Measurement {
+        touched: None,
         quantity,
         phase: Phase::Warm,
         step: None,

@@ -214,6 +214,7 @@ fn record(cluster: &Cluster, cell: String, launch: Launch<'_>) -> LaunchRecord {
 
 fn time(time_ns: u64) -> Measurement {
     Measurement {
+        touched: None,
         quantity: Quantity::ProgramNs,
         phase: Phase::Warm,
         step: None,

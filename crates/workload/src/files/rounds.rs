@@ -240,6 +240,7 @@ impl Rounds {
         server_ns: Option<u64>,
     ) -> SizeMeasured {
         let warm = |quantity, series: Series| Measurement {
+            touched: None,
             quantity,
             phase: Phase::Warm,
             step: None,
@@ -267,6 +268,7 @@ impl Rounds {
         let again = retransmissions.map(|again| warm(Quantity::Retransmits, one(again)));
         measurements.extend(again);
         SizeMeasured {
+            moments: None,
             size_bytes,
             measurements,
             round_trips: self.calls,

@@ -1,0 +1,139 @@
+//! When samples were taken, and which of them met a disturbance.
+//!
+//! Model:   who measures logs of each sample how long it took and the pause before it. A sample is touched where its time, from its
+//!          begin to its end, meets a span in which the emulation, a host or a stranger disturbed its path. Both are of one
+//!          clock: this is for hosts that share one, as those of a lab do.
+//! Units:   nanoseconds of CLOCK_MONOTONIC.
+//! Checked: `samples_that_meet_a_span_are_touched`, `spans_are_joined`.
+
+use serde::{Deserialize, Serialize};
+use sonde_stats::Series;
+
+/// The times of all samples of a series, in its order.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Moments {
+    /// Where the first pause begins.
+    pub origin_ns: u64,
+    /// Of each sample the pause before it, the time that it took, and its value as in the series.
+    pub samples: Vec<[u64; 3]>,
+    /// When either program waited for a CPU.
+    pub away: Vec<Away>,
+}
+
+/// A time in which something was away or late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Away {
+    /// Its begin.
+    pub from_ns: u64,
+    /// Its end.
+    pub to_ns: u64,
+    /// The longest that one event in it was held up.
+    pub most_ns: u64,
+}
+
+impl Moments {
+    /// The values of the samples that met a time in which either program waited or the emulation was `behind`.
+    pub fn touched(&self, behind: &[Away]) -> Series {
+        let spans = joined([&self.away, behind].concat());
+        let mut rest = &spans[..];
+        let mut now_ns = self.origin_ns;
+        let mut touched = Series::new();
+        for [pause_ns, took_ns, value] in &self.samples {
+            let begin_ns = now_ns.saturating_add(*pause_ns);
+            now_ns = begin_ns.saturating_add(*took_ns);
+            while let [first, others @ ..] = rest
+                && first.to_ns < begin_ns
+            {
+                rest = others;
+            }
+            if rest.first().is_some_and(|span| span.from_ns <= now_ns) {
+                touched.record(*value);
+            }
+        }
+        touched.closed()
+    }
+}
+
+/// The same spans in the order of time, none of which meets another.
+fn joined(mut spans: Vec<Away>) -> Vec<Away> {
+    spans.sort_unstable();
+    let mut all: Vec<Away> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if span.from_ns <= last.to_ns => {
+                last.to_ns = last.to_ns.max(span.to_ns);
+                last.most_ns = last.most_ns.max(span.most_ns);
+            }
+            Some(_) | None => all.push(span),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn away(from_ns: u64, to_ns: u64) -> Away {
+        Away {
+            from_ns,
+            to_ns,
+            most_ns: to_ns - from_ns,
+        }
+    }
+
+    #[test]
+    fn samples_that_meet_a_span_are_touched() {
+        // At 105 to 115, 120 to 130, 130 to 230 and 235 to 245.
+        let moments = Moments {
+            origin_ns: 100,
+            samples: vec![[5, 10, 1], [5, 10, 2], [0, 100, 3], [5, 10, 4]],
+            away: Vec::new(),
+        };
+        let of = |spans: &[Away]| moments.touched(spans).first().to_vec();
+        assert_eq!(of(&[]), [0; 0]);
+        // Before all, in a pause, after all.
+        assert_eq!(of(&[away(0, 104), away(116, 119), away(246, 300)]), [0; 0]);
+        // Both ends count; one sample meets several, one span several samples.
+        assert_eq!(of(&[away(0, 105)]), [1]);
+        assert_eq!(of(&[away(130, 130)]), [2, 3]);
+        assert_eq!(
+            of(&[away(150, 160), away(170, 180), away(245, 250)]),
+            [3, 4]
+        );
+        assert_eq!(of(&[away(0, 1_000)]), [1, 2, 3, 4]);
+        // In any order, and of both kinds.
+        let both = Moments {
+            away: vec![away(240, 241), away(110, 111)],
+            ..moments.clone()
+        };
+        assert_eq!(both.touched(&[away(125, 126)]).first(), [1, 2, 4]);
+    }
+
+    #[test]
+    fn spans_are_joined() {
+        assert_eq!(joined(Vec::new()), []);
+        let spans = vec![
+            away(50, 60),
+            away(10, 20),
+            away(15, 30),
+            away(30, 40),
+            away(41, 45),
+        ];
+        let wanted = Away {
+            most_ns: 15,
+            ..away(10, 40)
+        };
+        assert_eq!(joined(spans), [wanted, away(41, 45), away(50, 60)]);
+        // One within another.
+        assert_eq!(
+            joined(vec![away(0, 100), away(5, 6), away(99, 101)]),
+            [Away {
+                most_ns: 100,
+                ..away(0, 101)
+            }]
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Preemptions that are planted beside round trips, and what the agents say of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::agents::{agents, conversation, samples};
+use sonde_measure::{Away, Moments, Path, Spec};
+use sonde_sys::clock::monotonic_ns;
+use sonde_sys::cpu;
+use sonde_sys::noise::measured;
+
+/// Round trips of 256 KiB for 1.5 s at most.
+fn spec() -> Spec {
+    let spec = Spec {
+        sizes_bytes: vec![256 << 10],
+        ..samples(Path::Unix, 50_000)
+    };
+    crate::agents::sampled(spec, |sampling| sampling.budget_ns = 1_500_000_000)
+}
+
+/// On one CPU with both agents: a thread that sleeps 6 ms and then computes for `length_ns`, again and again (nobody where that is 0);
+/// when it did, and what was seen of it.
+fn beside(length_ns: u64) -> (Vec<Away>, Moments) {
+    let cpu = cpu::online().unwrap()[0];
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let planted = scope.spawn(|| {
+            cpu::pin(&[cpu]).unwrap();
+            let mut planted = Vec::new();
+            while length_ns > 0 && !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(6));
+                let (from_ns, cpu_ns) = (monotonic_ns(), cpu::thread_cpu_ns());
+                while cpu::thread_cpu_ns() - cpu_ns < length_ns {}
+                planted.push(Away {
+                    from_ns,
+                    to_ns: monotonic_ns(),
+                    most_ns: length_ns,
+                });
+            }
+            planted
+        });
+        let seen = scope.spawn(|| {
+            cpu::pin(&[cpu]).unwrap();
+            let (mut client, mut server) = agents();
+            let mut conversation = conversation(spec());
+            conversation.moments = true;
+            let outcome = conversation.run(&mut client.link, &mut server.link);
+            is_over.store(true, Ordering::Relaxed);
+            let size = outcome.unwrap().sizes.remove(0);
+            size.moments
+                .expect("this kernel keeps statistics of the scheduler")
+        });
+        (planted.join().unwrap(), seen.join().unwrap())
+    })
+}
+
+/// Of a hundred 95 to 100 are found on this project's machines, and where nobody disturbs 0.1 to 4 % of the time is said to be disturbed,
+/// some of it rightly: the kernel's own threads run there too. Asserted is less, so that this fails by a defect alone.
+#[test]
+fn planted_preemptions_are_found() {
+    measured(|| {
+        let (mut quiet_ns, mut wrong_ns) = (0, 0);
+        for length_ns in [0, 0, 0, 200_000, 1_000_000, 4_000_000] {
+            let (planted, moments) = beside(length_ns);
+            let begin_ns = moments.origin_ns;
+            let times = moments.samples.iter();
+            let span_ns: u64 = times.map(|[pause, took, _]| pause + took).sum();
+            let is_within = |one: &&Away| begin_ns < one.from_ns && one.to_ns < begin_ns + span_ns;
+            let meets =
+                |one: &Away, other: &Away| one.from_ns <= other.to_ns && other.from_ns <= one.to_ns;
+            let within: Vec<&Away> = planted.iter().filter(is_within).collect();
+            let is_seen = |one: &&&Away| moments.away.iter().any(|other| meets(one, other));
+            let found = within.iter().filter(is_seen).count();
+            let away_ns: u64 = moments.away.iter().map(|one| one.to_ns - one.from_ns).sum();
+            println!(
+                "{length_ns} ns: {found} of {} found, {away_ns} ns of {span_ns} ns disturbed, {} samples",
+                within.len(),
+                moments.samples.len()
+            );
+            if length_ns == 0 {
+                (quiet_ns, wrong_ns) = (quiet_ns + span_ns, wrong_ns + away_ns);
+            } else {
+                assert!(within.len() > 50, "{}", within.len());
+                assert!(
+                    found * 100 >= within.len() * 85,
+                    "{found} of {}",
+                    within.len()
+                );
+            }
+        }
+        assert!(wrong_ns * 10 <= quiet_ns, "{wrong_ns} of {quiet_ns}");
+    });
+}
