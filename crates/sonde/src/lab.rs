@@ -213,10 +213,23 @@ fn finish(lab: Lab, program: &ProgramOptions) -> Result<(), Failure> {
     let report = lab.report()?;
     let verdict = report.verdict();
     if report.deliveries > 0 && !verdict.passed() {
-        tell!(
-            "sonde: the emulation deviated from its model: {}",
+        let lag = report.lag().map(|(share, most_ns)| {
+            let most = sonde_report::time(most_ns as f64);
+            format!(
+                " (behind it {:.1} % of the time, by {most} at most)",
+                share * 100.0
+            )
+        });
+        let text = format!(
+            "the emulation deviated from its model{}: {}",
+            lag.unwrap_or_default(),
             verdict.reasons.join("; ")
         );
+        if program.strict {
+            broken.push(text);
+        } else {
+            tell!("sonde: {text}");
+        }
     }
     if report.attachment.total() > 0 {
         tell!(

@@ -111,6 +111,9 @@ pub struct ProgramOptions {
     /// Write a report on the emulation itself to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Exit with 125 where the emulation deviated from its model, whatever the program's code.
+    #[arg(long)]
+    pub strict: bool,
 }
 
 impl LabTask {

@@ -19,6 +19,11 @@ const BUFFER: usize = 4 << 20;
 
 /// Defines the shell functions `part` (a part with arguments) and `wait_for FILE` (its first line is there), and runs `script`.
 pub fn traffic(stage: &Stage, options: &[&str], script: &str) -> (Outcome, Value) {
+    ended(stage, options, script, 0)
+}
+
+/// The same of a command that ends with this code.
+pub fn ended(stage: &Stage, options: &[&str], script: &str, code: i32) -> (Outcome, Value) {
     // Hosts do not see the machine's /tmp, where this may lie.
     let program = stage.copy_in(&std::env::current_exe().unwrap());
     let functions = "part() { SONDE_TEST_PART=\"$*\" $PROGRAM --ignored --exact part::play --nocapture; }
@@ -30,7 +35,7 @@ pub fn traffic(stage: &Stage, options: &[&str], script: &str) -> (Outcome, Value
         &[options, &["--report", &written]].concat(),
         &["sh", "-c", &script],
     );
-    let outcome = call.env("PROGRAM", program).limit(120).expect(0);
+    let outcome = call.env("PROGRAM", program).limit(120).expect(code);
     (outcome, report(&written))
 }
 
