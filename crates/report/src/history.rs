@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{CellRecord, Fixed, KnobValues, Number, Quantity, Run, Setting};
+use sonde_measure::{CellRecord, Fixed, KnobValues, Noise, Number, Quantity, Run, Setting};
 use sonde_stats::{Scatter, Sequences, trend};
 
 use crate::compare::{Change, Limits, higher_is_better, is_result, key, medians, middle, named};
@@ -381,6 +381,7 @@ impl Conditions {
                 ("CPU", facts.cpu.clone()),
                 ("CPUs", Some(facts.cpus.to_string())),
                 ("memory", facts.memory_bytes.map(bytes)),
+                ("machine before", facts.noise.as_ref().map(Noise::state)),
                 ("clock source", facts.clock_source.clone()),
                 ("interface", facts.interface.clone()),
                 ("MTU", facts.mtu_bytes.map(bytes)),

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{
     EventRecord, HostRecord, Interference, KnobValues, LaunchRecord, Line, LineField,
-    NetworkRecord, Number, Phase, Quantity, Repetition, ResultRow, Run, RunHead, Step,
+    NetworkRecord, Noise, Number, Phase, Quantity, Repetition, ResultRow, Run, RunHead, Step,
 };
 use sonde_stats::Series;
 
@@ -469,6 +469,10 @@ fn conditions(index: &Index<'_>) -> Vec<(String, String)> {
                 .memory_bytes
                 .map(|bytes| format!("{} MiB", count(bytes >> 20)))
         }),
+    );
+    distinct(
+        "this machine before",
+        facts(|host| host.facts.noise.as_ref().map(Noise::state)),
     );
     distinct("clock", facts(|host| host.facts.clock_source.clone()));
     distinct(

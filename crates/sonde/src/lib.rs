@@ -40,6 +40,7 @@ mod output;
 mod pattern;
 mod place;
 mod plan;
+mod preflight;
 mod replay;
 mod report;
 mod require;

@@ -26,6 +26,7 @@ use crate::library;
 use crate::model;
 use crate::output::{Page, Print};
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
+use crate::preflight::Preflight;
 use crate::require::Sources;
 use crate::shown::Form;
 use crate::source::{Searches, Seen, Source, goes_on};
@@ -34,7 +35,7 @@ use crate::tune::TUNE;
 use sonde_fleet::{Choice, Fleet, Joined, Selector, SshOptions};
 use sonde_lab::{Config, Profile};
 use sonde_measure::{
-    CellRecord, EventRecord, HostRecord, NetworkRecord, Quantity, ResultRow, Run, RunState,
+    CellRecord, EventRecord, HostRecord, NetworkRecord, Noise, Quantity, ResultRow, Run, RunState,
     Testbed, VerdictStatus,
 };
 use sonde_measure::{Path as Route, Wait};
@@ -80,6 +81,8 @@ pub struct Task {
     pub listen: sonde_fleet::Listen,
     /// Have the ranks of a kernel write down what each did when.
     pub traced: bool,
+    /// What is done first, where this machine is what is measured.
+    pub preflight: Preflight,
 }
 
 /// What a campaign gave.
@@ -151,6 +154,10 @@ impl Task {
             return Ok(ControlFlow::Break(code));
         }
         let mut warnings = Vec::new();
+        let noise = match self.plan.testbed.kind.is_real() {
+            true => None,
+            false => self.preflight.look(&store)?,
+        };
         let mut live = self.live()?;
         let nets: Vec<TestNetwork> = live.iter().map(|up| up.net.clone()).collect();
         let mut blocks = layout::blocks(&self.plan, &nets)?;
@@ -188,7 +195,7 @@ impl Task {
         }
         let run = match resumed {
             Some(run) => self.resume_run(run, &blocks, &store)?,
-            None => self.begin(&live, &blocks, &store)?,
+            None => self.begin(&live, &blocks, &store, noise.as_ref())?,
         };
         let id = run.head.id.clone();
         let mut campaign = Campaign::new(run, store, &mut live, blocks, &self.plan.repeat)?;
@@ -401,6 +408,7 @@ impl Task {
         live: &[LiveNetwork],
         blocks: &[Block],
         store: &Store,
+        noise: Option<&Noise>,
     ) -> Result<Run, Failure> {
         let mut hosts: Vec<HostRecord> = Vec::new();
         for up in live {
@@ -410,6 +418,9 @@ impl Task {
                     hosts.push(host.clone());
                 }
             }
+        }
+        for host in &mut hosts {
+            host.facts.noise = noise.cloned();
         }
         let run = Run {
             head: begun(self.plan.text()?, self.plan.repeat.seed)?,

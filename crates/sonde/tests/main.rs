@@ -83,6 +83,7 @@ mod alone {
     mod lab_pattern_times;
     mod lab_peers;
     mod lab_place_times;
+    mod lab_preflight;
     mod lab_programs_times;
     mod lab_strangers;
     mod lab_streams;

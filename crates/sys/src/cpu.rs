@@ -3,7 +3,9 @@
 //! Units:   nanoseconds of CPU time, bytes of memory, CPU numbers as Linux counts them.
 //! Checked: unit tests below; each setting is read back before it is reported as done.
 
+use std::fs::File;
 use std::os::fd::RawFd;
+use std::os::unix::fs::FileExt;
 
 use rustix::process::{Pid, Resource, Rlimit};
 use rustix::thread::CpuSet;
@@ -81,6 +83,27 @@ pub fn current() -> usize {
 pub fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// How long a thread waited for a CPU while it could have run.
+#[derive(Debug)]
+pub struct RunQueue(File);
+
+impl RunQueue {
+    /// Of the calling thread; `None` where the kernel keeps no such statistics.
+    pub fn of_this_thread() -> Option<Self> {
+        let queue = Self(File::open("/proc/thread-self/schedstat").ok()?);
+        queue.waited_ns().map(|_| queue)
+    }
+
+    /// So far; reading it takes about a microsecond. `None` where it cannot be read.
+    pub fn waited_ns(&self) -> Option<u64> {
+        // Three numbers of at most 20 digits.
+        let mut text = [0; 64];
+        let length = self.0.read_at(&mut text, 0).ok()?;
+        let text = std::str::from_utf8(text.get(..length)?).ok()?;
+        text.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
 }
 
 /// How often a thread gave up its CPU.

@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 65] = [
+const OPTIONS: [(&str, &str, Shown); 67] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
@@ -78,6 +78,8 @@ const OPTIONS: [(&str, &str, Shown); 65] = [
     ("samples", HOW_OFTEN, LongOnly),
     ("precision", HOW_OFTEN, LongOnly),
     ("seed", HOW_OFTEN, LongOnly),
+    ("until-quiet", HOW_OFTEN, LongOnly),
+    ("no-preflight", HOW_OFTEN, LongOnly),
     ("name", OUTPUT, LongOnly),
     ("html", OUTPUT, LongOnly),
     ("open", OUTPUT, LongOnly),

@@ -8,6 +8,7 @@ use crate::failure::Failure;
 use crate::load::Task;
 use crate::measure;
 use crate::plan::{Kind, NetworkPlan, Plan, Repeat, TestbedPlan};
+use crate::preflight::Preflight;
 use crate::suits::applications::{self, Application};
 use crate::testbed::HostOptions;
 use clap::Args;
@@ -166,6 +167,7 @@ impl LoadOptions {
             tun: self.hosts.tun,
             listen: sonde_fleet::Listen::default(),
             traced: false,
+            preflight: Preflight::SKIPPED,
         })
     }
 }

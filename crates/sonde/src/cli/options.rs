@@ -8,6 +8,7 @@ use crate::allowance::AllowanceOptions;
 use crate::failure::Failure;
 use crate::measure::Task as Measurement;
 use crate::plan::{Effort, Kind, LoadPlan, NetworkPlan, Plan, ProbePlan, Repeat, TestbedPlan};
+use crate::preflight::Preflight;
 use crate::shown::Form;
 use crate::testbed;
 use clap::Args;
@@ -55,6 +56,8 @@ pub struct Common {
     pub effort: EffortOptions,
     #[command(flatten)]
     pub allow: AllowanceOptions,
+    #[command(flatten)]
+    pub preflight: Preflight,
     #[command(flatten)]
     pub require: RequireOptions,
     /// The folder of the store and the reports.
@@ -249,6 +252,7 @@ impl Common {
             tun: self.hosts.tun,
             listen: self.listen.unwrap_or_default(),
             traced: false,
+            preflight: self.preflight,
         })
     }
 }

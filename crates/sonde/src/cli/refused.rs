@@ -65,12 +65,21 @@ const HOSTS: (&str, Given) = ("`--hosts`", |common| {
     common.hosts.hosts.is_some() && common.testbed.0 != Kind::Lab
 });
 
+const UNTIL_QUIET: (&str, Given) = ("`--until-quiet`", |common| {
+    common.preflight.until_quiet.is_some() && common.testbed.0.is_real()
+});
+
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 21] = [
+const REFUSED: [(Command, (&str, Given), &str); 22] = [
     (
         Any,
         HOSTS,
         "it is the number of a lab's hosts: leave it out, or use `--testbed lab`",
+    ),
+    (
+        Any,
+        UNTIL_QUIET,
+        "it looks at this machine, which only steers the hosts: leave it out",
     ),
     (
         Pattern,
@@ -202,6 +211,7 @@ mod tests {
             "several `--network" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
+            "--until-quiet" => vec!["--until-quiet", "--testbed", "a,b"],
             "--require" => vec!["--require", "latency<=1ms"],
             other => panic!("{other}"),
         };

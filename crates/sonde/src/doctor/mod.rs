@@ -12,7 +12,7 @@ mod launcher;
 pub mod leftovers;
 mod machine;
 mod network;
-mod noise;
+pub mod noise;
 mod paths;
 mod print;
 mod store;
@@ -27,6 +27,7 @@ use crate::output::{self, Print};
 use machine::Machine;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sonde_measure::Noise;
 use std::path::Path;
 
 /// What a check found.
@@ -115,7 +116,7 @@ pub struct Diagnosis {
     /// What was looked at, by group.
     pub checks: Vec<Check>,
     /// How disturbed this machine is; null of `--build-adapters`, and where it could not be seen.
-    pub noise: Option<noise::Noise>,
+    pub noise: Option<Noise>,
 }
 
 /// A check without its outcome.
@@ -189,7 +190,7 @@ pub fn run(look: &Look<'_>, print: Print) -> Result<i32, Failure> {
     let seen = noise::look();
     let checks = examine(&Machine::this(), &program, look, &seen);
     let why = print::blocking(&checks).map(|check| format!("{}: {}", check.name, check.value));
-    let noise = seen.ok().map(|seen| noise::Noise::from(&seen));
+    let noise = seen.ok().map(|seen| noise::record(&seen));
     tell(checks, noise, why, print, print::text)
 }
 
@@ -212,7 +213,7 @@ pub fn build_adapters(folder: Option<&Path>, print: Print) -> Result<i32, Failur
 /// Prints what was found.
 fn tell(
     checks: Vec<Check>,
-    noise: Option<noise::Noise>,
+    noise: Option<Noise>,
     why: Option<String>,
     print: Print,
     people: fn(&[Check]) -> String,

@@ -5,9 +5,9 @@
 
 use super::machine::within;
 use super::{Check, Group, topic};
-use schemars::JsonSchema;
-use serde::Serialize;
-use sonde_sys::noise;
+use crate::campaign::unix_ns;
+use sonde_measure::{Gap, Noise};
+use sonde_sys::{host, noise};
 use std::time::Duration;
 
 /// It takes 0.3 s where each CPU is to be had.
@@ -16,7 +16,7 @@ const LOOKING: Duration = Duration::from_secs(10);
 /// What was seen, or why nothing.
 pub type NoiseReport = Result<noise::Noise, String>;
 
-/// Looks at this machine for 0.3 s, before the doctor itself disturbs it.
+/// Looks at this machine for 0.3 s, before sonde itself disturbs it.
 pub fn look() -> NoiseReport {
     match within(LOOKING, noise::measure) {
         Some(seen) => seen.map_err(|error| error.to_string()),
@@ -67,71 +67,29 @@ fn quiet(noise: &noise::Noise) -> String {
     words.join("; ")
 }
 
-/// What was seen of this machine in some 300 ms, while `sonde doctor` did nothing else.
-#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct Noise {
-    /// How long it was looked at.
-    pub span_ns: u64,
-    /// CPUs online.
-    pub cpus_online: u64,
-    /// CPUs that this program may use.
-    pub cpus_allowed: u64,
-    /// The kernel's mean of threads that run or want to, over the last minute; null where it does not tell.
-    pub load_1min: Option<f64>,
-    /// What a hypervisor took of the allowed CPUs' time, 0 to 1; null where /proc/stat cannot be read.
-    pub stolen_share: Option<f64>,
-    /// What others used of it, 0 to 1; null likewise.
-    pub others_share: Option<f64>,
-    /// How exact the two shares are: one tick of /proc/stat.
-    pub tick_share: f64,
-    /// For how long each allowed CPU was away at most.
-    pub gaps: Vec<Gap>,
-    /// By how much sleeps of 1 ms ended late: the median.
-    pub wake_late_ns_p50: u64,
-    /// The 99th percentile.
-    pub wake_late_ns_p99: u64,
-    /// The latest.
-    pub wake_late_ns_max: u64,
-    /// Whether nothing disturbs timings.
-    pub quiet: bool,
-    /// What does: of `stolen`, `others`, `gap`, `late`.
-    pub causes: Vec<String>,
-}
-
-/// A CPU, and the longest time between two readings of the clock by a thread that did nothing else there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Gap {
-    /// The CPU, as Linux counts them.
-    pub cpu: usize,
-    /// The longest time.
-    pub gap_ns_max: u64,
-}
-
-impl From<&noise::Noise> for Noise {
-    fn from(seen: &noise::Noise) -> Self {
-        let gaps = seen.gaps.iter().map(|gap| Gap {
-            cpu: gap.cpu,
-            gap_ns_max: gap.gap_ns_max,
-        });
-        let causes = seen.causes();
-        Self {
-            span_ns: seen.span_ns,
-            cpus_online: seen.cpus_online,
-            cpus_allowed: seen.cpus_allowed,
-            load_1min: seen.load_1min,
-            stolen_share: seen.stolen_share,
-            others_share: seen.others_share,
-            tick_share: seen.tick_share,
-            gaps: gaps.collect(),
-            wake_late_ns_p50: seen.wake_late_ns_p50,
-            wake_late_ns_p99: seen.wake_late_ns_p99,
-            wake_late_ns_max: seen.wake_late_ns_max,
-            quiet: seen.is_quiet(),
-            causes: causes
-                .iter()
-                .map(|disturbance| disturbance.name().into())
-                .collect(),
-        }
+/// The same as it is kept and printed.
+pub fn record(seen: &noise::Noise) -> Noise {
+    let gaps = seen.gaps.iter().map(|gap| Gap {
+        cpu: gap.cpu,
+        gap_ns_max: gap.gap_ns_max,
+    });
+    let causes = seen.causes();
+    Noise {
+        machine: host::names().0,
+        at_unix_ns: unix_ns(),
+        span_ns: seen.span_ns,
+        cpus_online: seen.cpus_online,
+        cpus_allowed: seen.cpus_allowed,
+        load_1min: seen.load_1min,
+        stolen_share: seen.stolen_share,
+        others_share: seen.others_share,
+        tick_share: seen.tick_share,
+        gaps: gaps.collect(),
+        wake_late_ns_p50: seen.wake_late_ns_p50,
+        wake_late_ns_p99: seen.wake_late_ns_p99,
+        wake_late_ns_max: seen.wake_late_ns_max,
+        quiet: causes.is_empty(),
+        causes: causes.iter().map(|cause| cause.name().into()).collect(),
     }
 }
 
@@ -204,7 +162,7 @@ pub mod tests {
             others_share: Some(0.5),
             ..made_up(40_000, 90_000)
         };
-        let json = serde_json::to_value(Noise::from(&busy)).unwrap();
+        let json = serde_json::to_value(record(&busy)).unwrap();
         assert_eq!(json["quiet"], false);
         assert_eq!(json["causes"], serde_json::json!(["others"]));
         assert!(json["load_1min"].is_null() && json.get("load_1min").is_some());

@@ -1,0 +1,124 @@
+//! What is told and kept of a machine that is busy before a measurement on it.
+
+use crate::lab::{Case, Stage};
+use crate::paired::lab_files::document_of;
+use serde_json::Value;
+use sonde_sys::noise::measured;
+use std::process::{Child, Command};
+
+/// A program on each CPU, in a session of its own, which does nothing but compute; ended when it goes out of scope.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn begin() -> Self {
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let program = |_| {
+            let mut command = Command::new("setsid");
+            command.args(["sh", "-c", "while :; do :; done"]);
+            command.spawn().expect("setsid is of util-linux")
+        };
+        Self((0..cpus).map(program).collect())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            drop((child.kill(), child.wait()));
+        }
+    }
+}
+
+/// What is kept of the machine in the run that began last, and what was told.
+fn noise_of(stage: &Stage, words: &[&str]) -> (Value, String) {
+    let out = stage.path("runs");
+    let mut call = stage.sonde(&["probe", "latency", "--testbed", "local", "--out", &out]);
+    call.command.env_remove("SONDE_NO_PREFLIGHT");
+    call.command
+        .args(["--launches", "1", "--samples", "50"])
+        .args(words);
+    let told = call.expect(0).err;
+    let export = stage.sonde(&["report", "export", "latest", "--json", "--out", &out]);
+    let run = &document_of(&export.expect(0).out)["run"];
+    (run["hosts"][0]["facts"]["noise"].clone(), told)
+}
+
+#[test]
+fn a_busy_machine_is_told_kept_and_waited_for() {
+    let stage = Stage::new(Case::own("veth"));
+    let busy = Busy::begin();
+    let (first, told) = noise_of(&stage, &[]);
+    assert_eq!(first["quiet"], false, "{first:#}");
+    let causes = first["causes"].as_array().unwrap();
+    assert!(causes.iter().any(|cause| cause == "others"), "{first:#}");
+    let line = "used by other programs";
+    assert!(
+        told.contains("sonde: this machine is busy: ") && told.contains(line),
+        "{told}"
+    );
+    // Within a minute one look serves all runs of a store.
+    let (second, told) = noise_of(&stage, &[]);
+    assert_eq!(second, first);
+    assert!(told.contains(line), "{told}");
+    // Who waits looks again, and measures in the end.
+    let (third, told) = noise_of(&stage, &["--until-quiet=1s"]);
+    assert!(third["at_unix_ns"].as_u64() > first["at_unix_ns"].as_u64());
+    assert!(
+        told.contains("waiting until this machine is quiet"),
+        "{told}"
+    );
+    drop(busy);
+    // Who does not look says nothing.
+    let (none, told) = noise_of(&stage, &["--no-preflight"]);
+    assert!(none.is_null() && !told.contains("busy"), "{told}");
+}
+
+#[test]
+fn real_hosts_are_not_waited_for() {
+    let stage = Stage::new(Case::own("veth"));
+    let words = ["probe", "latency", "--testbed", "a,b", "--until-quiet"];
+    let told = stage.sonde(&words).expect(64).err;
+    assert!(told.contains("only steers the hosts"), "{told}");
+}
+
+/// The one row of a latency over TCP on this machine.
+fn row(stage: &Stage) -> Value {
+    let out = stage.path("rows");
+    let words = [
+        "probe",
+        "latency",
+        "--testbed",
+        "local",
+        "--json",
+        "--out",
+        &out,
+    ];
+    let outcome = stage.sonde(&words).expect(0);
+    let rows = document_of(&outcome.out)["results"].clone();
+    let rows = rows.as_array().unwrap().iter();
+    let mut warm = rows.filter(|row| row["phase"] == "warm" && row["quantity"] == "latency_ns");
+    warm.next().unwrap().clone()
+}
+
+/// Beside a program on each CPU that computes, some samples meet a time in which either end waited for its CPU; the median that an
+/// undisturbed machine would have given lies within bounds that hold what this one gave.
+#[test]
+fn samples_beside_busy_programs_are_touched() {
+    measured(|| {
+        let stage = Stage::new(Case::own("veth"));
+        let busy = Busy::begin();
+        let beside = row(&stage);
+        drop(busy);
+        let share = beside["touched_share"].as_f64().unwrap();
+        assert!(share > 0.0, "{beside:#}");
+        let of = |name: &str| beside[name].as_f64();
+        if let (Some(low), Some(high)) = (of("undisturbed_low"), of("undisturbed_high")) {
+            assert!(
+                low <= of("ci95_low").unwrap() && of("ci95_high").unwrap() <= high,
+                "{beside:#}"
+            );
+        }
+        let alone = row(&stage);
+        assert!(alone["touched_share"].as_f64().unwrap() < 0.05, "{alone:#}");
+    });
+}
