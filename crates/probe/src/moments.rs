@@ -9,7 +9,7 @@
 //! Source:  Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`; the shorth: Andrews et al., Robust Estimates of Location, 1972.
 //!          Deviations: of three tenths in place of a half.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
-//! Checked: `a_log_has_the_times_of_its_samples`, `what_is_usual_is_no_absence`; `planted_preemptions_are_found` in
+//! Checked: `a_log_has_the_times_of_its_samples`, `what_is_usual_is_no_absence`, `full_logs_fit_into_a_frame`; `planted_preemptions_are_found` in
 //!          `tests/moments.rs`.
 
 use sonde_measure::{Away, Moments};
@@ -18,8 +18,8 @@ use sonde_sys::cpu::RunQueue;
 
 use crate::timer::Timer;
 
-/// Samples that are logged; of more the log says nothing.
-const SAMPLES_MAX: u64 = 50_000;
+/// Samples that one conversation logs, of all sizes together: they fit into the frame that takes them to the orchestrator.
+const SAMPLES_MAX: u64 = 400_000;
 /// A block takes this at least, if more than one round trip fits.
 const BLOCK_NS: u64 = 1_000_000;
 /// Blocks that are kept, a minute of them.
@@ -38,12 +38,16 @@ pub(crate) struct Log {
 }
 
 impl Log {
+    /// How many samples of each of several sizes are logged; of more the log says nothing.
+    pub(crate) fn room(sizes: usize) -> u64 {
+        SAMPLES_MAX / (sizes as u64).max(1)
+    }
+
     /// Of at most so many samples.
     pub(crate) fn begin(timer: Timer, samples: u64) -> Self {
-        let room = samples.min(SAMPLES_MAX) as usize;
         let moments = Moments {
             origin_ns: monotonic_ns(),
-            samples: Vec::with_capacity(room),
+            samples: Vec::with_capacity(samples as usize),
             away: Vec::new(),
         };
         Self {
@@ -206,6 +210,7 @@ fn absences(blocks: &[Block]) -> Vec<Away> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::BODY_BYTES_MAX;
 
     #[test]
     fn a_log_has_the_times_of_its_samples() {
@@ -225,6 +230,23 @@ mod tests {
             log.push(log.origin, log.origin, 0);
         }
         assert_eq!(log.end(Waits::begin()), None);
+    }
+
+    #[test]
+    fn full_logs_fit_into_a_frame() {
+        // Of 7 sizes, each sample of 10 s.
+        let samples = 7 * Log::room(7) as usize;
+        let moments = Moments {
+            samples: vec![[9_999_999_999; 3]; samples],
+            ..Moments::default()
+        };
+        let text = serde_json::to_string(&moments).unwrap();
+        assert!(
+            text.len() < BODY_BYTES_MAX as usize * 9 / 10,
+            "{}",
+            text.len()
+        );
+        assert_eq!((Log::room(0), Log::room(1)), (SAMPLES_MAX, SAMPLES_MAX));
     }
 
     #[test]

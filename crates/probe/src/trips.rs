@@ -130,8 +130,8 @@ pub(crate) struct Trips {
     hold: Hold,
     /// The agreed begin of the samples.
     begin_ns: Option<u64>,
-    /// Say when samples were taken.
-    moments: bool,
+    /// Of so many samples it is said when they were taken.
+    logged: Option<u64>,
 }
 
 impl Trips {
@@ -146,7 +146,7 @@ impl Trips {
         let knobs = (&spec.knobs, spec.verify);
         Ok(Self {
             begin_ns: measure.begin_ns,
-            moments: measure.moments,
+            logged: measure.moments.then(|| Log::room(spec.sizes_bytes.len())),
             ..Self::with((sampling, sample), knobs, peer, size)?
         })
     }
@@ -176,7 +176,7 @@ impl Trips {
             strayed: None,
             hold: Hold::new(knobs.pause_ns(size as u64)),
             begin_ns: None,
-            moments: false,
+            logged: None,
         })
     }
 
@@ -369,8 +369,9 @@ impl Trips {
         warm: &mut Series,
         timer: Timer,
     ) -> Result<(EndedBy, Option<Moments>)> {
-        let begin = || (Log::begin(timer, self.sampling.samples_max), Waits::begin());
-        let mut seen = self.moments.then(begin);
+        let most = self.sampling.samples_max;
+        let begin = |room: u64| (Log::begin(timer, most.min(room)), Waits::begin());
+        let mut seen = self.logged.map(begin);
         let ended_by = self.taken(channel, warm, timer, &mut seen)?;
         let moments = seen.and_then(|(log, waits)| log.end(waits));
         Ok((ended_by, moments))
