@@ -82,15 +82,14 @@ impl Campaign<'_> {
                 warnings.extend(fleet.notes());
             }
             for host in fleet.hosts() {
-                if let Some(kept) = self
-                    .run
-                    .hosts
-                    .iter_mut()
-                    .find(|kept| kept.name == host.name)
-                {
-                    *kept = host.clone();
+                let mut hosts = self.run.hosts.iter_mut();
+                let mut now = host.clone();
+                if let Some(kept) = hosts.find(|kept| kept.name == host.name) {
+                    // What was seen before the measurement no agent knows.
+                    now.facts.noise = kept.facts.noise.take();
+                    *kept = now.clone();
                 }
-                self.store.host(&id, host)?;
+                self.store.host(&id, &now)?;
             }
         }
         warnings.into_iter().try_for_each(|text| self.warn(text))?;
