@@ -134,7 +134,7 @@ fn assert_every_start_up_is_cold(config: &Config, setup_ns: u64) {
     assert!(fleet.backpressure().is_some() && fleet.lab_info().is_some());
     let mut start = ask(Probe::Startup, 0, 1);
     start.spec.sizes_bytes = vec![1, 1_000, 9_000];
-    let mut least = u64::MAX;
+    let mut setups: Vec<u64> = Vec::new();
     for (src, dst) in [(0, 1), (1, 2), (1, 0), (0, 1)] {
         let launched = fleet
             .converse(&Ask {
@@ -153,9 +153,7 @@ fn assert_every_start_up_is_cold(config: &Config, setup_ns: u64) {
             let vc = smallest(&size.measurements, Some(Step::Vc));
             let line = format!("{} B: {whole} and {vc} of {setup_ns} ns", size.size_bytes);
             assert!(whole > setup_ns, "{line}");
-            // A side that is woken late sees the rest of it alone.
-            measured(|| assert!(vc > setup_ns * 9 / 10, "{line}"));
-            least = least.min(vc);
+            setups.push(vc);
             println!(
                 "{} B: whole {whole} ns, vc {vc} ns, set-up {setup_ns} ns",
                 size.size_bytes
@@ -168,8 +166,12 @@ fn assert_every_start_up_is_cold(config: &Config, setup_ns: u64) {
         );
         assert_eq!(launched.outcome.interference.len(), 2);
     }
-    // Nothing else is in that step: not the other host's address resolution, which takes as long as that of this one.
-    measured(|| assert!(least < setup_ns + 1_000_000, "{least} of {setup_ns} ns"));
+    // Of twelve the middle one: a side that is woken late sees the rest of its set-up alone, or more than it. Nothing else is in that
+    // step: not the other host's address resolution, which takes as long as that of this one.
+    setups.sort_unstable();
+    let middle = setups[setups.len() / 2];
+    let within = setup_ns * 9 / 10..setup_ns + 1_000_000;
+    measured(|| assert!(within.contains(&middle), "{setups:?} of {setup_ns} ns"));
     let latency = fleet.converse(&ask(Probe::Latency, 2, 0)).unwrap();
     println!(
         "latency took {:?}, verdict {:?}",
