@@ -5,12 +5,14 @@
 //!          either side. The point is the quantile of the untouched samples; the bounds are the quantiles of all of them with each
 //!          touched one put at its lower limit, and at its upper one. No other value is possible, and each between them is. The
 //!          untouched samples alone would be biased: a long sample is touched more often than a short one. A row goes from
-//!          the lower rank limit of its launches' low bounds to the upper rank limit of their high ones.
+//!          the lower rank limit of its launches' low bounds to the upper rank limit of their high ones. A stream is one sample,
+//!          whose time is cut into slices: what it would have carried in a touched one is at most what its line can, and in another
+//!          at most what came, part of which may have been held up before.
 //! Source:  Manski, J. Human Resources 24:343, 1989; Horowitz & Manski, Econometrica 63:281, 1995, for the bounds; Imbens & Manski,
 //!          Econometrica 72:1845, 2004, for an interval of all that they hold. Deviations: none.
 //! Units:   the samples' own.
 //! Checked: `worst_cases_in_closed_form`, `bounds_hold_every_truth_and_are_reached`, `a_row_takes_the_rank_limits_of_both_ends`,
-//!          `three_digits_beyond_what_is_kept`; the simulation of `touched/simulation.rs`.
+//!          `three_digits_beyond_what_is_kept`, `rates_of_slices_in_closed_form`, `a_stream_holds_every_truth`; the simulation of `touched/simulation.rs`.
 
 #[cfg(test)]
 mod simulation;
@@ -85,6 +87,36 @@ pub fn bounds(
         low: end(limits.0, rank.checked_sub(moved).filter(|rank| *rank > 0)),
         point: of_rank(&untouched, rank_of(left)),
         high: end(limits.1, Some(rank)),
+    })
+}
+
+/// The rate of a stream that was `recorded`, by the rates of all its slices, which are equally long, and of those that are `touched`:
+/// not below what was recorded, and not above what it is with each touched slice at `most`, the rate that the line can carry. `None`
+/// of no slices.
+pub fn rate_bounds(
+    recorded: u64,
+    all: &Series,
+    touched: &Series,
+    most: Option<u64>,
+) -> Option<Bounds> {
+    let untouched = without(all, touched);
+    let left: u64 = untouched.iter().map(|(_, count)| count).sum();
+    let moved = all.count() - left;
+    let mean = |most: u64| {
+        let carried = untouched
+            .iter()
+            .map(|(rate, count)| u128::from(*rate) * u128::from(*count));
+        let sum = carried.sum::<u128>() + u128::from(most) * u128::from(moved);
+        sum.div_ceil(u128::from(all.count())).min(most.into()) as u64
+    };
+    (!all.is_empty()).then(|| Bounds {
+        low: Some(recorded),
+        point: Some(recorded),
+        high: match most {
+            _ if moved == 0 => Some(recorded),
+            Some(most) => Some(mean(most).max(recorded)),
+            None => None,
+        },
     })
 }
 
@@ -258,6 +290,21 @@ mod tests {
         near(found.high, 15_000);
     }
 
+    #[test]
+    fn rates_of_slices_in_closed_form() {
+        let (all, touched) = (series(&[100, 100, 40, 120]), series(&[40]));
+        // What was held up in the third may have come in the fourth, or not at all.
+        let of = |all: &Series, touched: &Series, most| {
+            let found = rate_bounds(90, all, touched, most).unwrap();
+            (found.low, found.high)
+        };
+        assert_eq!(of(&all, &touched, Some(120)), (Some(90), Some(110)));
+        assert_eq!(of(&all, &touched, Some(100)), (Some(90), Some(100)));
+        assert_eq!(of(&all, &touched, None), (Some(90), None));
+        assert_eq!(of(&all, &Series::new(), None), (Some(90), Some(90)));
+        assert_eq!(rate_bounds(1, &Series::new(), &touched, Some(1)), None);
+    }
+
     /// A sample, whether it is touched, and where between the ends of its limits its undisturbed value lies, in thousandths.
     fn samples() -> impl Strategy<Value = Vec<(u64, bool, u64)>> {
         prop::collection::vec((100_u64..10_000, any::<bool>(), 0_u64..=1_000), 1..80)
@@ -294,6 +341,33 @@ mod tests {
             .unwrap();
             prop_assert_eq!(open.low.unwrap_or(0), truth(&|_, _| 0).unwrap());
             prop_assert_eq!(open.high.unwrap_or(u64::MAX), truth(&|_, _| u64::MAX).unwrap());
+        }
+
+        /// What is held up in a touched slice comes in the next ones, as fast as the receiver takes it, or after the end.
+        #[test]
+        fn a_stream_holds_every_truth(
+            slices in prop::collection::vec((0_u64..=1_000, any::<bool>(), 0_u64..=100, 0_u64..=100), 1..60),
+        ) {
+            const MOST: u64 = 1_000;
+            let count = slices.len() as u64;
+            let truth = slices.iter().map(|one| one.0).sum::<u64>() / count;
+            let (mut held, mut came, mut touched) = (0_u64, Vec::new(), Vec::new());
+            for (rate, is_touched, part_held, part_taken) in &slices {
+                let caught_up = held * part_taken / 100;
+                held -= caught_up;
+                let kept = match is_touched {
+                    true => rate * part_held / 100,
+                    false => 0,
+                };
+                held += kept;
+                came.push(rate - kept + caught_up);
+                if *is_touched {
+                    touched.push(rate - kept + caught_up);
+                }
+            }
+            let recorded = came.iter().sum::<u64>() / count;
+            let found = rate_bounds(recorded, &series(&came), &series(&touched), Some(MOST)).unwrap();
+            prop_assert!(found.low.unwrap() <= truth && truth <= found.high.unwrap(), "{found:?} {truth}");
         }
     }
 }
