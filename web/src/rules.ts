@@ -14,7 +14,7 @@ const RULES: [RegExp, string][] = [
     [/^(cold-start|idle-cost)$/, 'coldstart'],
     [/^(library-|layer-cost|curves-cross|kernel-bypass)/, 'libraries'],
     [/^(queueing|load-)/, 'load'],
-    [/^(lateness|stolen-time|drift|host-exhausted|interval-not-reached|few-launches|launches-missing|strangers)$/, 'trust'],
+    [/^(disturbed|stolen-time|drift|host-exhausted|interval-not-reached|few-launches|launches-missing|strangers)$/, 'trust'],
     [/^(lost-at-receive-buffer|daemons-short|(disk|service|transfer-size|window|stage)-bound)$/, 'files'],
     [/^(outliers|mtu-crossing)$/, 'latency'],
     [/^(window-|sndbuf-limited|slow-reader|cpu-bound|datagram-loss|reordering|retransmits|below-expectation|near-ceiling|small-frames|start-stop|sweep-knee|udp-loss-limit|above-ceiling)/, 'throughput'],

@@ -181,8 +181,8 @@ export interface AssessedFiles {
     operation: string
     /** The fastest of its cells. */
     reached_bps: number
-    /** Whether the emulation was behind schedule in that measurement. */
-    is_late: boolean
+    /** Whether a disturbance leaves it uncertain. */
+    is_disturbed: boolean
 }
 
 /** What was found of a network. */
@@ -195,8 +195,8 @@ export interface AssessedNetwork {
     possible_bps: number | null
     /** What the fastest one reached; null where none was measured. */
     reached_bps: number | null
-    /** Whether the emulation was behind schedule in that measurement. */
-    is_stream_late: boolean
+    /** Whether a disturbance leaves it uncertain. */
+    is_stream_disturbed: boolean
     /** The one-way times, in the order of `paths`; null where the path was not measured here. */
     one_way: (OneWay | null)[]
     /** The kernel's time over that on one host; null where it was not measured on both. */
@@ -441,6 +441,29 @@ export interface Distribution {
     /** The largest value that a bucket counts, and how many; ascending. */
     buckets: [number, number][]
 }
+
+/** Why a figure is uncertain. */
+export type Doubt =
+    /** Fewer than six repetitions gave it: it has no interval. */
+    | 'few_repetitions'
+    /** Fewer than 100 of its samples met no disturbance, and most met none. */
+    | 'few_samples'
+    /** A disturbance met so many of its samples that the undisturbed figure has no bound, or none that is near. */
+    | 'disturbed'
+    /** The emulation was behind schedule, and it was not seen which samples met that. */
+    | 'late'
+    /** No frame was delivered, so that the emulation cannot be judged. */
+    | 'not_judged'
+    /** Its repetitions differ. */
+    | 'wide'
+    /** Frames were lost between a host and the network, where the model loses none. */
+    | 'frames_lost'
+    /** A program replaced a host's queueing discipline, by which the network holds senders back. */
+    | 'gate_replaced'
+    /** It is above what the model allows: an error of the measurement. */
+    | 'above_bound'
+    /** Unauthenticated peers came to a data port. */
+    | 'strangers'
 
 /** Something that happened during a run. */
 export interface EventRecord {
@@ -1061,8 +1084,8 @@ export interface OneWay {
     is_hosts_unsure: boolean
     /** Whether the library's part is not distinguishable from 0. */
     is_library_unsure: boolean
-    /** Whether the emulation was behind schedule in this measurement. */
-    is_late: boolean
+    /** Whether a disturbance leaves it uncertain. */
+    is_disturbed: boolean
 }
 
 /** What remains after one step of framing. */
@@ -1321,7 +1344,7 @@ export interface ResultRow {
     ci95_high: number | null
     /** The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did. */
     touched_share: number | null
-    /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met; null where there is no bound, where it was not seen which it met, and below six launches. */
+    /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met, or to all of them where it was not seen which it met; null where there is no bound, and below six launches. */
     undisturbed_low: number | null
     /** Its upper end, likewise. */
     undisturbed_high: number | null
@@ -1331,7 +1354,9 @@ export interface ResultRow {
     reason: string | null
     /** What the figure is worth. */
     state: State
-    /** Why it is uncertain; null else. */
+    /** Why it is uncertain, in kind. */
+    doubts: Doubt[]
+    /** The same in words; null else. */
     why: string | null
     /** What holds the sender back. */
     backpressure: Backpressure | null
@@ -1619,10 +1644,10 @@ export interface Times {
 export interface Trust {
     /** How far. */
     level: TrustLevel
-    /** Cells of emulated networks that were measured. */
-    emulated: number
-    /** Of these, cells in which the emulation was behind schedule. */
-    late: number
+    /** Figures that were measured, one a cell. */
+    figures: number
+    /** Of these, those that a disturbance leaves uncertain. */
+    disturbed: number
     /** The least and the most CPU time that a hypervisor took, over the networks where it took 1 % or more; null where it did not. */
     stolen: [number, number] | null
     /** The fewest and the most repetitions of a cell; null where nothing was measured. */
@@ -1633,9 +1658,9 @@ export interface Trust {
     intervals: number
     /** Repetitions that are missing or failed. */
     missing: number
-    /** Figures that can be used though the emulation was behind schedule. */
+    /** Kinds of figures that can be used though some are disturbed. */
     usable: Figures[]
-    /** Figures that cannot. */
+    /** Kinds that cannot. */
     unusable: Figures[]
     /** The reasons, the weightiest first. */
     reasons: string[]

@@ -132,7 +132,7 @@ class Sample {
             p99: samples >= 1000 ? whole(mid * (down ? 1.03 : 1.9)) : null, p999: null, max: whole(high * (down || quantity.endsWith('_share') ? 1.03 : 4.2)), mean: whole(mid * (down ? 0.997 : 1.07)),
             ci95_low: launches >= 6 ? whole(low) : null, ci95_high: launches >= 6 ? whole(high) : null,
             touched_share: probe === 'latency' ? 0.004 : null, undisturbed_low: probe === 'latency' && launches >= 6 ? whole(low) : null, undisturbed_high: probe === 'latency' && launches >= 6 ? whole(high) : null,
-            status: 'measured', state: launches >= 6 ? 'sound' : 'uncertain', why: launches >= 6 ? null : 'fewer than six repetitions',
+            status: 'measured', state: launches >= 6 ? 'sound' : 'uncertain', doubts: launches >= 6 ? [] : ['few_repetitions'], why: launches >= 6 ? null : 'fewer than six repetitions',
             reason: launches >= 6 ? null : `${launches} launches: an interval of their median needs six`, backpressure: network.line ? 'gate' : null,
             verdict: network.name === 'loopback' ? null : this.verdict, ...more,
         }
@@ -157,7 +157,7 @@ class Sample {
     }
 
     private failed(network: Made, probe: string, path: string, size: number, quantity: Quantity, reason: string, more: Partial<ResultRow> = {}): void {
-        const nothing = { min: null, p50: null, p90: null, p99: null, p999: null, max: null, mean: null, ci95_low: null, ci95_high: null, touched_share: null, undisturbed_low: null, undisturbed_high: null, state: 'not_measured' as const, why: null }
+        const nothing = { min: null, p50: null, p90: null, p99: null, p999: null, max: null, mean: null, ci95_low: null, ci95_high: null, touched_share: null, undisturbed_low: null, undisturbed_high: null, state: 'not_measured' as const, doubts: [], why: null }
         const row = this.row(network, probe, path, size, quantity, 1, { ...nothing, launches: 0, samples: 0, status: 'failed', reason, ...more })
         this.launchMedians.pop()
         row.launches = 0
@@ -336,18 +336,18 @@ export function assessedView(): View {
     view.answer = {
         scope: { run: view.run.id, testbed: 'lab', hosts: ['h1', 'h2', 'h3', 'h4'], networks: 5, pairs: 12, pairs_beside: 11, pairs_all: 12, began_unix_ns: BEGAN_NS, took_ns: 178e9 },
         trust: {
-            level: 'medium', emulated: 200, late: 12, stolen: [0.012, 0.031], repetitions: [6, 6], wide: 12, intervals: 240, missing: 0, usable: ['throughput', 'startup'], unusable: ['latency'],
-            reasons: ['the emulation was behind schedule in 12 of 200 cells', 'a hypervisor took 1.2 to 3.1 % of the CPUs'],
+            level: 'medium', figures: 200, disturbed: 12, stolen: [0.012, 0.031], repetitions: [6, 6], wide: 12, intervals: 240, missing: 0, usable: ['throughput', 'startup'], unusable: ['latency'],
+            reasons: ['a disturbance leaves 12 of 200 figures uncertain', 'a hypervisor took 1.2 to 3.1 % of the CPUs'],
         },
         all_pairs: null, message_bytes: 8, paths: [{ path: 'mpich:tcp', name: 'MPICH' }, { path: 'pvm:default', name: 'PVM by daemons' }], kernel: 'is',
         networks: NETWORKS.map((network, at) => ({
-            network: network.name, is_floor: at === 0, possible_bps: network.steps.at(-1)?.[1] ?? null, reached_bps: Math.round(network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_stream_late: at === 3,
+            network: network.name, is_floor: at === 0, possible_bps: network.steps.at(-1)?.[1] ?? null, reached_bps: Math.round(network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_stream_disturbed: at === 3,
             one_way: [
-                { whole_ns: network.delay + 22000, wire_ns: at === 0 ? null : network.delay, hosts_ns: 18000, library_ns: 1000, is_hosts_unsure: false, is_library_unsure: at % 2 === 0, is_late: at === 1 },
-                at === 0 ? null : { whole_ns: network.delay + 80000, wire_ns: network.delay, hosts_ns: 18000, library_ns: 62000, is_hosts_unsure: false, is_library_unsure: false, is_late: false },
+                { whole_ns: network.delay + 22000, wire_ns: at === 0 ? null : network.delay, hosts_ns: 18000, library_ns: 1000, is_hosts_unsure: false, is_library_unsure: at % 2 === 0, is_disturbed: at === 1 },
+                at === 0 ? null : { whole_ns: network.delay + 80000, wire_ns: network.delay, hosts_ns: 18000, library_ns: 62000, is_hosts_unsure: false, is_library_unsure: false, is_disturbed: false },
             ],
             kernel_times: at === 0 ? 1 : 3.2 + at * 4,
-            files: [['nfs3:tcp', 'NFS v3', 0.4], ['ftp', 'FTP', 0.8]].map(([path, name, share]) => ({ path: String(path), name: String(name), operation: 'read', reached_bps: Math.round(Number(share) * network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_late: at === 3 })),
+            files: [['nfs3:tcp', 'NFS v3', 0.4], ['ftp', 'FTP', 0.8]].map(([path, name, share]) => ({ path: String(path), name: String(name), operation: 'read', reached_bps: Math.round(Number(share) * network.reach * (network.steps.at(-1)?.[1] ?? 21e9)), is_disturbed: at === 3 })),
         })).reverse(),
         lost: [
             { at: 'library', rules: ['library-cost'], networks: ['ethernet-100', 'wire'], share: 0.78, figures: [lost('ethernet-100', 'pvm:default', 62000, 80000)], sentence: 'PVM by daemons adds 52 to 66 µs to a message, 60 to 84 % of it, on 4 networks' },

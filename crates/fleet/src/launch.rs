@@ -172,7 +172,7 @@ mod tests {
         evidence.size(size_bytes).ended_by = Some(EndedBy::Samples);
         Outcome {
             sizes: vec![SizeOutcome {
-                moments: None,
+                seen: None,
                 size_bytes,
                 measurements: vec![measurement],
                 slots: Default::default(),

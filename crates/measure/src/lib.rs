@@ -60,11 +60,11 @@ pub use row::{
 pub use run::{
     Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber, EventRecord, Factors,
     HostFacts, HostRecord, Interference, LaunchRecord, Measurement, NetworkRecord, Repetition, Run,
-    RunHead, RunState,
+    RunHead, RunState, Touch,
 };
 pub use settings::{SetBy, Setting, SettingValue, Settings};
 pub use spec::{Probe, Procedure, Quota, Sampling, Spec, Startup, Unmeasurable};
-pub use state::State;
+pub use state::{Doubt, State};
 pub use text::{
     Buffer, ColdBuffers, EndedBy, HostChange, LoadLimit, LongMessages, Name, Names, Neighbour,
     Placed, RingShape, SampleClock, Splice, Strayed, Text, Verification, Words, XdpMode,

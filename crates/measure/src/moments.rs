@@ -9,6 +9,8 @@
 use serde::{Deserialize, Serialize};
 use sonde_stats::Series;
 
+use crate::Touch;
+
 /// The times of all samples of a series, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,8 +36,26 @@ pub struct Away {
 }
 
 impl Moments {
-    /// The values of the samples that met a time in which either program waited or the emulation was `behind`.
+    /// The samples that met a time in which either program waited or the emulation was `behind`.
     pub fn touched(&self, behind: &[Away]) -> Series {
+        self.met(behind, false)
+    }
+
+    /// The same of the slices of a stream. One that lost segments is slower after a disturbance: where it `resent`, all slices that
+    /// follow the first touched one are touched.
+    pub fn slices(&self, behind: &[Away], resent: bool) -> Touch {
+        Touch::Slices {
+            all: self
+                .samples
+                .iter()
+                .map(|[.., value]| *value)
+                .collect::<Series>()
+                .closed(),
+            touched: self.met(behind, resent),
+        }
+    }
+
+    fn met(&self, behind: &[Away], and_all_after: bool) -> Series {
         let spans = joined([&self.away, behind].concat());
         let mut rest = &spans[..];
         let mut now_ns = self.origin_ns;
@@ -48,7 +68,8 @@ impl Moments {
             {
                 rest = others;
             }
-            if rest.first().is_some_and(|span| span.from_ns <= now_ns) {
+            let is_met = rest.first().is_some_and(|span| span.from_ns <= now_ns);
+            if is_met || and_all_after && !touched.is_empty() {
                 touched.record(*value);
             }
         }
@@ -110,6 +131,13 @@ mod tests {
             ..moments.clone()
         };
         assert_eq!(both.touched(&[away(125, 126)]).first(), [1, 2, 4]);
+        // Slices of a stream, one after the other.
+        let of = |resent| match moments.slices(&[away(125, 126)], resent) {
+            Touch::Slices { all, touched } => (all.first().to_vec(), touched.first().to_vec()),
+            other @ Touch::Samples(_) => panic!("{other:?}"),
+        };
+        assert_eq!(of(false), (vec![1, 2, 3, 4], vec![2]));
+        assert_eq!(of(true).1, [2, 3, 4]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_stats::Pooled;
 
-use crate::{Number, State, Verdict};
+use crate::{Doubt, Number, State, Verdict};
 
 /// Where between the wire and the application a result was taken.
 #[derive(
@@ -337,7 +337,7 @@ pub struct ResultRow {
     /// The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did.
     pub touched_share: Option<Number>,
     /// Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples
-    /// that it met; null where there is no bound, where it was not seen which it met, and below six launches.
+    /// that it met, or to all of them where it was not seen which it met; null where there is no bound, and below six launches.
     pub undisturbed_low: Option<Number>,
     /// Its upper end, likewise.
     pub undisturbed_high: Option<Number>,
@@ -347,7 +347,9 @@ pub struct ResultRow {
     pub reason: Option<String>,
     /// What the figure is worth.
     pub state: State,
-    /// Why it is uncertain; null else.
+    /// Why it is uncertain, in kind.
+    pub doubts: Vec<Doubt>,
+    /// The same in words; null else.
     pub why: Option<String>,
     /// What holds the sender back.
     pub backpressure: Option<Backpressure>,
@@ -355,8 +357,20 @@ pub struct ResultRow {
     pub verdict: Option<Verdict>,
 }
 
+impl ResultRow {
+    /// Whether a quieter machine would have given a better figure.
+    pub fn is_disturbed(&self) -> bool {
+        self.doubts.iter().any(|doubt| doubt.is_disturbance())
+    }
+
+    /// Whether each of its repetitions can be relied on, however few they are and however far they differ.
+    pub fn is_reliable(&self) -> bool {
+        self.doubts.iter().all(|doubt| doubt.is_of_repetitions())
+    }
+}
+
 /// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 40] = [
+pub const CSV_COLUMNS: [&str; 41] = [
     "probe",
     "layer",
     "path",
@@ -392,6 +406,7 @@ pub const CSV_COLUMNS: [&str; 40] = [
     "status",
     "reason",
     "state",
+    "doubts",
     "why",
     "backpressure",
     "verdict",
@@ -465,6 +480,7 @@ mod tests {
             status: Status::Failed,
             reason: Some("the peer is gone".into()),
             state: State::NotMeasured,
+            doubts: Vec::new(),
             why: None,
             backpressure: Some(Backpressure::Gate),
             verdict: None,
@@ -473,7 +489,7 @@ mod tests {
 
     const CONTRACT: &str = "probe layer path method knobs mode wait network testbed profile load src dst size_bytes phase step \
         cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_low undisturbed_high \
-        status reason state why backpressure verdict";
+        status reason state doubts why backpressure verdict";
 
     #[test]
     fn a_row_has_exactly_the_fields_of_the_contract() {

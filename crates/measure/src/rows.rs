@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sonde_stats::{Series, pool};
 
-use crate::state::{self, Touched, Worth};
+use crate::state::{self, Doubt, Touched, Traffic, Worth};
 use crate::{
     CellRecord, Factors, Measurement, NetworkRecord, Number, Phase, Quantity, Repetition,
     ResultRow, Run, RunState, State, Status, Step, Verdict,
@@ -207,49 +207,49 @@ impl Launched<'_> {
             ..row
         };
         let launches: Vec<&Measurement> = with.iter().map(|(_, one)| *one).collect();
-        let limits = state::limits(row.quantity, self.is_alone(), best);
-        self.judged(row, Touched::of(&launches, limits))
+        self.judged(row, &launches, best)
     }
 
-    /// The row with what its figure is worth.
-    fn judged(&self, row: ResultRow, touched: Option<Touched>) -> ResultRow {
+    /// The row with what its figure is worth, by the `best` that the model allows.
+    fn judged(&self, row: ResultRow, launches: &[&Measurement], best: Option<u64>) -> ResultRow {
         let Some(p50) = row.p50 else {
             return row;
         };
+        let limits = state::limits(row.quantity, self.traffic(), best);
+        let touched = Touched::of(launches, limits);
         let worth = Worth {
             quantity: row.quantity,
             p50,
             interval: row.ci95_low.zip(row.ci95_high),
             launches: row.launches,
             touched,
+            whatever: state::whatever(launches, limits),
             verdict: row.verdict.as_ref(),
             among_strangers: self.strangers(),
         };
-        let why = worth.why();
+        let (doubts, why): (Vec<Doubt>, Vec<String>) = worth.doubts().into_iter().unzip();
         let per_unit = row.quantity.per_unit();
-        let (low, high) = touched.and_then(|of| of.interval).unwrap_or_default();
+        // Where it was not seen which it met, a disturbance may have met all.
+        let ends = touched.map_or(worth.whatever, |of| of.interval);
+        let (low, high) = ends.unwrap_or_default();
         let number = |end: Option<u64>| end.map(|end| Number::of(end, per_unit));
         ResultRow {
             touched_share: touched.map(|of| Number(of.share())),
             undisturbed_low: number(low),
             undisturbed_high: number(high),
-            state: match why {
-                Some(_) => State::Uncertain,
-                None => State::Sound,
+            state: match doubts.is_empty() {
+                true => State::Sound,
+                false => State::Uncertain,
             },
-            why,
+            why: (!doubts.is_empty()).then(|| why.join("; ")),
+            doubts,
             ..row
         }
     }
 
-    /// Whether there is one message outstanding, without other traffic and without a retransmission that was seen.
-    fn is_alone(&self) -> bool {
+    /// What else went on, as far as it was seen.
+    fn traffic(&self) -> Traffic {
         let factors = &self.cell.factors;
-        let is_one = match factors.probe.as_str() {
-            "latency" => true,
-            "throughput" => factors.mode.as_deref() == Some("message"),
-            _ => false,
-        };
         let again = |one: Repetition<'_>| {
             let hosts = one.launch.interference.iter();
             let lost = |of: &Measurement| {
@@ -260,7 +260,14 @@ impl Launched<'_> {
                 .any(|count| count > 0)
                 || one.result.series.iter().any(lost)
         };
-        is_one && factors.load.is_none() && !self.succeeded().any(again)
+        match (factors.probe.as_str(), factors.mode.as_deref()) {
+            _ if factors.load.is_some() => Traffic::Other,
+            ("throughput", Some("stream")) => Traffic::Stream,
+            ("latency", _) | ("throughput", Some("message")) if !self.succeeded().any(again) => {
+                Traffic::OneMessage
+            }
+            _ => Traffic::Other,
+        }
     }
 
     /// What the model allows at best, in the base unit of the row's quantity. None where it states no bound, or for the sum of several
@@ -400,6 +407,7 @@ impl Launched<'_> {
             status: Status::Failed,
             reason: None,
             state: State::NotMeasured,
+            doubts: Vec::new(),
             why: None,
             backpressure: self.network().and_then(|network| network.backpressure),
             verdict: None,

@@ -375,16 +375,28 @@ pub struct Measurement {
     /// The samples; empty when it could not be had.
     #[schemars(schema_with = "series_schema")]
     pub series: Series,
-    /// Those of the samples whose time met a disturbance; null where it was not seen which did.
+    /// What of it met a disturbance; null where that was not seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "touched_schema")]
-    pub touched: Option<Series>,
+    pub touched: Option<Touch>,
     /// Why there are no samples, with the remedy; null where there are.
     pub reason: Option<String>,
 }
 
-fn touched_schema(generator: &mut SchemaGenerator) -> Schema {
-    json_schema!({"anyOf": [series_schema(generator), {"type": "null"}]})
+/// What of a measurement met a disturbance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
+pub enum Touch {
+    /// Those of the samples whose time met one.
+    Samples(#[schemars(schema_with = "series_schema")] Series),
+    /// Of a stream, whose rate is one sample: the rates of equal parts of its time.
+    Slices {
+        /// Of each, bits a second.
+        #[schemars(schema_with = "series_schema")]
+        all: Series,
+        /// Of those whose time met one.
+        #[schemars(schema_with = "series_schema")]
+        touched: Series,
+    },
 }
 
 /// The schema of [`sonde_stats::Parts`], which knows none itself.

@@ -1,18 +1,20 @@
-//! What a figure is worth: sound, uncertain with the reason, or not measured.
+//! What a figure is worth: sound, uncertain with the reasons, or not measured.
 //!
-//! Model:   a median is sound where six repetitions gave it, at least 100 of its samples met no disturbance (where that is known), the
-//!          interval within which the undisturbed median lies is within 5 % or 5 us of it to either side (2 % of a
-//!          throughput), nothing was lost between hosts and network, no stranger came, and no figure is above its bound. A
-//!          share or a count has no width that could be judged.
+//! Model:   a median is sound where six repetitions gave it, the interval within which the undisturbed median lies is within 5 % or 5 us
+//!          of it to either side (2 % of a throughput), nothing was lost between hosts and network, no stranger came, and no
+//!          figure is above its bound. That interval is near enough whatever met a disturbance, or at least 100 of the samples (of a stream
+//!          its slices) met none and it is near enough with the others at their limits; where it was not seen which did, the emulation
+//!          kept its times. A share or a count has no width that could be judged.
 //! Source:  the width: Hoefler & Belli, SC'15, rule 5. Deviations: an absolute floor for times.
 //! Units:   of the row's quantity.
-//! Checked: `each_condition_is_needed`.
+//! Checked: `each_condition_is_needed`, `what_holds_whatever_met_a_disturbance_is_sound`, `disturbance_lengthens_only_what_is_alone`,
+//!          `what_disturbs_is_told_from_what_varies`, `a_stream_is_judged_by_its_slices`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_stats::{Bounds, Limit, bounded_interval, bounds};
+use sonde_stats::{Bounds, Limit, bounded_interval, bounds, rate_bounds};
 
-use crate::{Measurement, Number, Quantity, Verdict};
+use crate::{Measurement, Number, Quantity, Touch, Verdict};
 
 /// Samples that met no disturbance; fewer say nothing.
 const UNTOUCHED_MIN: u64 = 100;
@@ -37,50 +39,148 @@ pub enum State {
     NotMeasured,
 }
 
-/// What is known of the disturbance of a row's samples.
+/// Why a figure is uncertain.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Doubt {
+    /// Fewer than six repetitions gave it: it has no interval.
+    FewRepetitions,
+    /// Fewer than 100 of its samples met no disturbance, and most met none.
+    FewSamples,
+    /// A disturbance met so many of its samples that the undisturbed figure has no bound, or none that is near.
+    Disturbed,
+    /// The emulation was behind schedule, and it was not seen which samples met that.
+    Late,
+    /// No frame was delivered, so that the emulation cannot be judged.
+    NotJudged,
+    /// Its repetitions differ.
+    Wide,
+    /// Frames were lost between a host and the network, where the model loses none.
+    FramesLost,
+    /// A program replaced a host's queueing discipline, by which the network holds senders back.
+    GateReplaced,
+    /// It is above what the model allows: an error of the measurement.
+    AboveBound,
+    /// Unauthenticated peers came to a data port.
+    Strangers,
+}
+
+impl Doubt {
+    /// In a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::FewRepetitions => "fewer than six repetitions",
+            Self::FewSamples => "fewer than 100 undisturbed samples",
+            Self::Disturbed => "disturbed samples",
+            Self::Late => "the emulation behind schedule",
+            Self::NotJudged => "no frame to judge the emulation by",
+            Self::Wide => "repetitions that differ",
+            Self::FramesLost => "frames lost outside of the model",
+            Self::GateReplaced => "a queueing discipline replaced",
+            Self::AboveBound => "above what the model allows",
+            Self::Strangers => "unauthenticated peers",
+        }
+    }
+
+    /// Whether a quieter machine would have given a better figure.
+    pub const fn is_disturbance(self) -> bool {
+        matches!(
+            self,
+            Self::Disturbed | Self::Late | Self::NotJudged | Self::FramesLost | Self::GateReplaced
+        )
+    }
+
+    /// Whether it is about how many repetitions and samples there are and how far they differ, and not about what each is worth.
+    pub const fn is_of_repetitions(self) -> bool {
+        matches!(self, Self::FewRepetitions | Self::FewSamples | Self::Wide)
+    }
+}
+
+/// Where a median lies, in the quantity's base unit; an end that is `None` has no bound.
+pub type Ends = (Option<u64>, Option<u64>);
+
+/// What is known of the disturbance of a row's samples, of a stream its slices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Touched {
     /// Samples that met one.
     pub touched: u64,
     /// All of them.
     pub samples: u64,
-    /// Where the undisturbed median lies, in the quantity's base unit; an end that is `None` has no bound.
-    pub interval: Option<(Option<u64>, Option<u64>)>,
+    /// Where the undisturbed median lies.
+    pub interval: Option<Ends>,
 }
 
-/// Of samples that a disturbance met, where their undisturbed values may lie: `least` is what the model of the path allows, 0 without
-/// one, of a rate `most`.
+/// What else went on while samples were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traffic {
+    /// One message was outstanding, without other traffic and without a retransmission.
+    OneMessage,
+    /// A stream, without other traffic.
+    Stream,
+    /// Anything else.
+    Other,
+}
+
+/// Of samples that a disturbance met, where their undisturbed values may lie: `best` is what the model of the path allows, of a rate at
+/// most, of a time at least (0 without a model).
 ///
 /// Disturbance can only have lengthened a sample where there is one message outstanding, no other traffic and no retransmission, and
-/// the clock is read before the call and after it. Elsewhere nothing is known: a delayed competitor or load makes the samples of others
-/// shorter, and what was held up comes faster than the line afterwards.
-pub fn limits(quantity: Quantity, is_alone: bool, best: Option<u64>) -> (Limit, Limit) {
-    match quantity {
-        Quantity::LatencyNs if is_alone => (Limit::Value(best.unwrap_or(0)), Limit::Recorded),
-        Quantity::ThroughputBps if is_alone => {
+/// the clock is read before the call and after it; and it can only have lowered the rate of a stream beside which there is no other.
+/// Elsewhere nothing is known: a delayed competitor or load makes the samples of others shorter.
+pub fn limits(quantity: Quantity, traffic: Traffic, best: Option<u64>) -> (Limit, Limit) {
+    match (quantity, traffic) {
+        (Quantity::LatencyNs, Traffic::OneMessage) => {
+            (Limit::Value(best.unwrap_or(0)), Limit::Recorded)
+        }
+        (Quantity::ThroughputBps, Traffic::OneMessage | Traffic::Stream) => {
             (Limit::Recorded, best.map_or(Limit::None, Limit::Value))
         }
         _ => (Limit::None, Limit::None),
     }
 }
 
+/// Where the median of a row's launches lies, whatever of their samples met a disturbance; `None` below six launches.
+pub fn whatever(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Ends> {
+    let all = launches.iter().map(|one| &one.series);
+    let ends = all.filter_map(|all| bounds(all, all, (1, 2), limits));
+    row_of(&ends.collect::<Vec<_>>())
+}
+
+fn row_of(ends: &[Bounds]) -> Option<Ends> {
+    bounded_interval(ends, 0.95).map(|of| (of.low, of.high))
+}
+
 impl Touched {
     /// Of a row's launches; `None` where of one of them it is not known.
     pub fn of(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Self> {
-        let mut sum = Self {
-            touched: 0,
-            samples: 0,
-            interval: None,
-        };
+        let (mut sum, mut count) = (0_u64, 0_u64);
         let mut ends: Vec<Bounds> = Vec::new();
         for one in launches {
-            let touched = one.touched.as_ref()?;
-            sum.touched = sum.touched.saturating_add(touched.count());
-            sum.samples = sum.samples.saturating_add(one.series.count());
-            ends.extend(bounds(&one.series, touched, (1, 2), limits));
+            let (all, touched) = match one.touched.as_ref()? {
+                Touch::Samples(touched) => {
+                    ends.extend(bounds(&one.series, touched, (1, 2), limits));
+                    (&one.series, touched)
+                }
+                Touch::Slices { all, touched } => {
+                    let most = match limits.1 {
+                        Limit::Value(most) => Some(most),
+                        Limit::Recorded | Limit::None => None,
+                    };
+                    let recorded = one.series.median()?;
+                    ends.extend(rate_bounds(recorded, all, touched, most));
+                    (all, touched)
+                }
+            };
+            sum = sum.saturating_add(touched.count());
+            count = count.saturating_add(all.count());
         }
-        sum.interval = bounded_interval(&ends, 0.95).map(|of| (of.low, of.high));
-        Some(sum)
+        Some(Self {
+            touched: sum,
+            samples: count,
+            interval: row_of(&ends),
+        })
     }
 
     /// The share of the samples, 0 to 1.
@@ -101,6 +201,8 @@ pub struct Worth<'a> {
     pub launches: u64,
     /// What is known of the disturbance of its samples.
     pub touched: Option<Touched>,
+    /// Where the undisturbed median lies, whatever met a disturbance.
+    pub whatever: Option<Ends>,
     /// How true the emulation was.
     pub verdict: Option<&'a Verdict>,
     /// Repetitions in which strangers came to a data port.
@@ -108,75 +210,123 @@ pub struct Worth<'a> {
 }
 
 impl Worth<'_> {
-    /// Why the figure is uncertain; `None` of a sound one.
-    pub fn why(&self) -> Option<String> {
-        let mut why = Vec::new();
+    /// Why the figure is uncertain, in kind and in words; nothing of a sound one.
+    pub fn doubts(&self) -> Vec<(Doubt, String)> {
+        let mut doubts = Vec::new();
         if self.launches < 6 {
-            why.push("fewer than six repetitions".to_owned());
+            doubts.push((
+                Doubt::FewRepetitions,
+                "fewer than six repetitions".to_owned(),
+            ));
         }
-        match (self.touched, self.verdict) {
-            (Some(touched), _) if touched.samples - touched.touched < UNTOUCHED_MIN => {
-                let left = touched.samples - touched.touched;
-                why.push(format!(
-                    "{left} of {} samples met no disturbance, 100 are needed",
-                    touched.samples
+        let holds = self.whatever.and_then(|ends| self.is_near(ends)) == Some(true);
+        if !holds {
+            doubts.extend(self.disturbed());
+            if self.varies() {
+                doubts.push((
+                    Doubt::Wide,
+                    format!("its repetitions differ by more than {}", self.width()),
                 ));
             }
-            (_, Some(verdict)) if verdict.deliveries == 0 => {
-                why.push("no frame was delivered, so the emulation cannot be judged".into());
-            }
-            (None, Some(verdict)) if verdict.late * 100 > verdict.deliveries => why.push(format!(
-                "{} of {} deliveries were behind schedule, and which samples met them is not known",
-                verdict.late, verdict.deliveries
-            )),
-            _ => {}
         }
-        why.extend(self.wide());
         if let Some(verdict) = self.verdict {
             if verdict.attachment_losses > 0 {
-                why.push("frames were lost between a host and the network".into());
+                let why = "frames were lost between a host and the network";
+                doubts.push((Doubt::FramesLost, why.into()));
             }
             if verdict.gate_rearmed > 0 {
-                why.push("a program replaced a host's queueing discipline".into());
+                let why = "a program replaced a host's queueing discipline";
+                doubts.push((Doubt::GateReplaced, why.into()));
             }
             if verdict.above_bound.is_some() {
-                why.push("a figure is above what the model allows".into());
+                let why = "a figure is above what the model allows";
+                doubts.push((Doubt::AboveBound, why.into()));
             }
         }
         if self.among_strangers > 0 {
-            why.push("unauthenticated peers came to a data port".into());
+            let why = "unauthenticated peers came to a data port";
+            doubts.push((Doubt::Strangers, why.into()));
         }
-        (!why.is_empty()).then(|| why.join("; "))
+        doubts
     }
 
-    /// Whether the interval is too wide, or has no end.
-    fn wide(&self) -> Option<String> {
-        let allowed = match self.quantity {
-            Quantity::ThroughputBps => WIDTH_OF_THROUGHPUT * self.p50.0,
-            quantity if quantity.is_time() => (WIDTH * self.p50.0).max(WIDTH_NS),
-            Quantity::RatePerS | Quantity::MopPerS => WIDTH * self.p50.0,
-            _ => return None,
+    /// What a disturbance leaves of it, where it may be anything.
+    fn disturbed(&self) -> Option<(Doubt, String)> {
+        if self.verdict.is_some_and(|verdict| verdict.deliveries == 0) {
+            let why = "no frame was delivered, so the emulation cannot be judged";
+            return Some((Doubt::NotJudged, why.into()));
+        }
+        let Some(touched) = self.touched else {
+            let late = self
+                .verdict
+                .filter(|verdict| verdict.late * 100 > verdict.deliveries)?;
+            return Some((
+                Doubt::Late,
+                format!(
+                    "{} of {} deliveries were behind schedule, and which samples met them is not known",
+                    late.late, late.deliveries
+                ),
+            ));
         };
+        let left = touched.samples - touched.touched;
+        if left < UNTOUCHED_MIN {
+            let doubt = match left < touched.touched {
+                true => Doubt::Disturbed,
+                false => Doubt::FewSamples,
+            };
+            let why = format!(
+                "{left} of {} samples met no disturbance, 100 are needed",
+                touched.samples
+            );
+            return Some((doubt, why));
+        }
+        let why = match touched.interval? {
+            (Some(_), Some(_)) if self.is_near(touched.interval?)? || self.varies() => return None,
+            (Some(_), Some(_)) => format!(
+                "disturbed samples leave the median known to worse than {}",
+                self.width()
+            ),
+            _ => "disturbed samples leave the median without a bound".into(),
+        };
+        Some((Doubt::Disturbed, why))
+    }
+
+    /// Whether the interval of the samples as they were recorded is too wide.
+    fn varies(&self) -> bool {
+        let (Some((low, high)), Some(allowed)) = (self.interval, self.allowed()) else {
+            return false;
+        };
+        (high.0 - self.p50.0).max(self.p50.0 - low.0) > allowed
+    }
+
+    /// Whether an interval has two ends that are near enough; `None` where the quantity has no width.
+    fn is_near(&self, (low, high): Ends) -> Option<bool> {
+        let allowed = self.allowed()?;
         let per_unit = self.quantity.per_unit();
-        let interval = match self.touched {
-            Some(touched) => {
-                let (low, high) = touched.interval?;
-                let number = |end: Option<u64>| end.map(|end| Number::of(end, per_unit));
-                number(low).zip(number(high))
-            }
-            None => Some(self.interval?),
-        };
-        let Some((low, high)) = interval else {
-            return Some("disturbed samples leave the median without a bound".into());
-        };
-        let half = (high.0 - self.p50.0).max(self.p50.0 - low.0);
-        (half > allowed).then(|| match self.quantity {
-            Quantity::ThroughputBps => "the median is known to worse than 2 %".into(),
-            quantity if quantity.is_time() => {
-                "the median is known to worse than 5 % and 5 µs".into()
-            }
-            _ => "the median is known to worse than 5 %".into(),
-        })
+        let number = |end: Option<u64>| end.map(|end| Number::of(end, per_unit).0);
+        let half = number(low)
+            .zip(number(high))
+            .map(|(low, high)| (high - self.p50.0).max(self.p50.0 - low));
+        Some(half.is_some_and(|half| half <= allowed))
+    }
+
+    /// How far an end of the interval may be from the median; `None` of what has no width.
+    fn allowed(&self) -> Option<f64> {
+        match self.quantity {
+            Quantity::ThroughputBps => Some(WIDTH_OF_THROUGHPUT * self.p50.0),
+            quantity if quantity.is_time() => Some((WIDTH * self.p50.0).max(WIDTH_NS)),
+            Quantity::RatePerS | Quantity::MopPerS => Some(WIDTH * self.p50.0),
+            _ => None,
+        }
+    }
+
+    /// The same in words.
+    fn width(&self) -> &'static str {
+        match self.quantity {
+            Quantity::ThroughputBps => "2 %",
+            quantity if quantity.is_time() => "5 % and 5 µs",
+            _ => "5 %",
+        }
     }
 }
 
@@ -202,23 +352,30 @@ mod tests {
         Worth {
             quantity: Quantity::LatencyNs,
             p50: Number(200_000.0),
-            interval: Some((Number(1.0), Number(9e9))),
+            interval: Some((Number(195_000.0), Number(205_000.0))),
             launches: 6,
             touched: Some(Touched {
                 touched: 50,
                 samples: 150,
                 interval: Some((Some(190_000), Some(210_000))),
             }),
+            whatever: Some((Some(0), Some(210_000))),
             verdict: Some(verdict),
             among_strangers: 0,
         }
+    }
+
+    /// The kinds, and the words of all.
+    fn told(worth: &Worth<'_>) -> (Vec<Doubt>, String) {
+        let (kinds, words): (Vec<_>, Vec<_>) = worth.doubts().into_iter().unzip();
+        (kinds, words.join("; "))
     }
 
     #[test]
     fn each_condition_is_needed() {
         let late = verdict(500, 0);
         // The emulation was often late, but not for these samples.
-        assert_eq!(sound(&late).why(), None);
+        assert_eq!(sound(&late).doubts(), []);
         let touched = |touched, interval| {
             Some(Touched {
                 touched,
@@ -229,12 +386,14 @@ mod tests {
         let near = Some((Some(190_000), Some(210_000)));
         let lossy = verdict(0, 1);
         let above = verdict(0, 0).bounded(1.1);
-        for (worth, reason) in [
+        let nothing = Verdict::judge(&Lateness::default(), Fidelity::default());
+        for (worth, doubt, reason) in [
             (
                 Worth {
                     launches: 5,
                     ..sound(&late)
                 },
+                Doubt::FewRepetitions,
                 "fewer than six",
             ),
             (
@@ -242,13 +401,23 @@ mod tests {
                     touched: touched(51, near),
                     ..sound(&late)
                 },
+                Doubt::FewSamples,
                 "99 of 150 samples met no disturbance",
+            ),
+            (
+                Worth {
+                    touched: touched(76, near),
+                    ..sound(&late)
+                },
+                Doubt::Disturbed,
+                "74 of 150 samples met no disturbance",
             ),
             (
                 Worth {
                     touched: touched(50, Some((Some(189_999), Some(210_000)))),
                     ..sound(&late)
                 },
+                Doubt::Disturbed,
                 "worse than 5 % and 5",
             ),
             (
@@ -256,6 +425,7 @@ mod tests {
                     touched: touched(50, Some((Some(190_000), None))),
                     ..sound(&late)
                 },
+                Doubt::Disturbed,
                 "without a bound",
             ),
             (
@@ -263,20 +433,31 @@ mod tests {
                     touched: None,
                     ..sound(&late)
                 },
+                Doubt::Late,
                 "500 of 1000 deliveries",
             ),
             (
                 Worth {
-                    touched: None,
-                    ..sound(&above)
+                    verdict: Some(&nothing),
+                    ..sound(&late)
                 },
-                "worse than 5 %",
+                Doubt::NotJudged,
+                "no frame was delivered",
+            ),
+            (
+                Worth {
+                    interval: Some((Number(1.0), Number(9e9))),
+                    ..sound(&late)
+                },
+                Doubt::Wide,
+                "differ by more than 5 %",
             ),
             (
                 Worth {
                     verdict: Some(&lossy),
                     ..sound(&late)
                 },
+                Doubt::FramesLost,
                 "frames were lost",
             ),
             (
@@ -284,6 +465,7 @@ mod tests {
                     verdict: Some(&above),
                     ..sound(&late)
                 },
+                Doubt::AboveBound,
                 "above what the model allows",
             ),
             (
@@ -291,25 +473,29 @@ mod tests {
                     among_strangers: 1,
                     ..sound(&late)
                 },
+                Doubt::Strangers,
                 "unauthenticated",
             ),
         ] {
-            let why = worth.why().unwrap();
+            let (kinds, why) = told(&worth);
+            assert_eq!(kinds, [doubt], "{why}");
             assert!(why.contains(reason), "{why}");
         }
         // Of short times 5 us, of a throughput 2 %.
         let short = Worth {
             p50: Number(20_000.0),
+            interval: Some((Number(15_000.0), Number(25_000.0))),
             touched: touched(0, Some((Some(15_000), Some(25_000)))),
             ..sound(&late)
         };
-        assert_eq!(short.why(), None);
+        assert_eq!(short.doubts(), []);
         let rate = Worth {
             quantity: Quantity::ThroughputBps,
+            interval: None,
             touched: touched(0, Some((Some(190_000), Some(200_000)))),
             ..sound(&late)
         };
-        assert!(rate.why().unwrap().contains("2 %"));
+        assert!(told(&rate).1.contains("2 %"));
         // A share has no width.
         let share = Worth {
             quantity: Quantity::LostShare,
@@ -317,25 +503,107 @@ mod tests {
             verdict: None,
             ..sound(&late)
         };
-        assert_eq!(share.why(), None);
+        assert_eq!(share.doubts(), []);
+    }
+
+    #[test]
+    fn what_holds_whatever_met_a_disturbance_is_sound() {
+        // A stream at its ceiling; a message that takes hardly longer than the line.
+        let late = verdict(900, 0);
+        for (quantity, whatever) in [
+            (Quantity::ThroughputBps, (Some(197_000), Some(202_000))),
+            (Quantity::LatencyNs, (Some(191_000), Some(201_000))),
+        ] {
+            let unseen = Worth {
+                quantity,
+                touched: None,
+                interval: Some((Number(197_000.0), Number(201_000.0))),
+                whatever: Some(whatever),
+                ..sound(&late)
+            };
+            assert_eq!(unseen.doubts(), []);
+            let all = Worth {
+                touched: Some(Touched {
+                    touched: 150,
+                    samples: 150,
+                    interval: None,
+                }),
+                ..unseen
+            };
+            assert_eq!(all.doubts(), []);
+        }
+        let far = Worth {
+            touched: None,
+            whatever: Some((Some(180_000), Some(201_000))),
+            ..sound(&late)
+        };
+        assert_eq!(told(&far).0, [Doubt::Late]);
+    }
+
+    #[test]
+    fn what_disturbs_is_told_from_what_varies() {
+        // The bounds are wide, since the repetitions are: a quieter machine is not known to help.
+        let quiet = verdict(0, 0);
+        let varied = Worth {
+            interval: Some((Number(150_000.0), Number(250_000.0))),
+            touched: Some(Touched {
+                touched: 1,
+                samples: 600,
+                interval: Some((Some(149_000), Some(250_000))),
+            }),
+            ..sound(&quiet)
+        };
+        assert_eq!(told(&varied).0, [Doubt::Wide]);
+        assert!(!Doubt::Wide.is_disturbance() && Doubt::Disturbed.is_disturbance());
+    }
+
+    fn measurement(series: &[u64], touched: Option<Touch>) -> Measurement {
+        Measurement {
+            quantity: Quantity::ThroughputBps,
+            phase: crate::Phase::Warm,
+            step: None,
+            series: series.iter().copied().collect(),
+            touched,
+            reason: None,
+        }
+    }
+
+    #[test]
+    fn a_stream_is_judged_by_its_slices() {
+        let slices = |all: &[u64], touched: &[u64]| {
+            let of = |rates: &[u64]| rates.iter().copied().collect();
+            let touch = Touch::Slices {
+                all: of(all),
+                touched: of(touched),
+            };
+            measurement(&[90], Some(touch))
+        };
+        let limits = limits(Quantity::ThroughputBps, Traffic::Stream, Some(100));
+        let six = vec![slices(&[100, 100, 100, 60], &[60]); 6];
+        let found = Touched::of(&six.iter().collect::<Vec<_>>(), limits).unwrap();
+        assert_eq!((found.touched, found.samples), (6, 24));
+        assert_eq!(found.interval, Some((Some(90), Some(100))));
+        let whatever = whatever(&six.iter().collect::<Vec<_>>(), limits);
+        assert_eq!(whatever, Some((Some(90), Some(100))));
+        let unseen = measurement(&[90], None);
+        assert_eq!(Touched::of(&[&six[0], &unseen], limits), None);
     }
 
     #[test]
     fn disturbance_lengthens_only_what_is_alone() {
-        let of = |quantity, is_alone| limits(quantity, is_alone, Some(7));
-        assert_eq!(
-            of(Quantity::LatencyNs, true),
-            (Limit::Value(7), Limit::Recorded)
-        );
-        assert_eq!(of(Quantity::LatencyNs, false), (Limit::None, Limit::None));
-        assert_eq!(
-            of(Quantity::ThroughputBps, true),
-            (Limit::Recorded, Limit::Value(7))
-        );
-        assert_eq!(of(Quantity::OneWayNs, true), (Limit::None, Limit::None));
-        assert_eq!(
-            limits(Quantity::LatencyNs, true, None),
-            (Limit::Value(0), Limit::Recorded)
-        );
+        let of = |quantity, traffic| limits(quantity, traffic, Some(7));
+        let none = (Limit::None, Limit::None);
+        let (latency, rate) = (Quantity::LatencyNs, Quantity::ThroughputBps);
+        let (one, stream, other) = (Traffic::OneMessage, Traffic::Stream, Traffic::Other);
+        assert_eq!(of(latency, one), (Limit::Value(7), Limit::Recorded));
+        assert_eq!(of(latency, stream), none);
+        assert_eq!(of(latency, other), none);
+        assert_eq!(of(rate, one), (Limit::Recorded, Limit::Value(7)));
+        assert_eq!(of(rate, stream), (Limit::Recorded, Limit::Value(7)));
+        assert_eq!(of(rate, other), none);
+        assert_eq!(of(Quantity::OneWayNs, one), none);
+        let unknown = |quantity, traffic| limits(quantity, traffic, None);
+        assert_eq!(unknown(latency, one), (Limit::Value(0), Limit::Recorded));
+        assert_eq!(unknown(rate, stream), (Limit::Recorded, Limit::None));
     }
 }

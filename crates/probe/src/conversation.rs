@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use sonde_measure::{Evidence, Moments, Path, Probe, Spec};
+use sonde_measure::{Away, Evidence, Moments, Path, Probe, Spec};
 use sonde_measure::{Interference, Measurement, Phase, Quantity};
 
 use crate::library::{Job, Task};
@@ -126,8 +126,22 @@ pub struct SizeOutcome {
     pub measurements: Vec<Measurement>,
     /// Stream: bytes in each part of its time.
     pub slots: Slots,
-    /// When the samples were taken, and when either side waited for a CPU; none where it was not seen.
-    pub moments: Option<Moments>,
+    /// When it went on, and when either side waited for a CPU; none where that was not seen.
+    pub seen: Option<Seen>,
+}
+
+/// When what was measured of one size went on.
+#[derive(Debug, Clone)]
+pub enum Seen {
+    /// Of each sample.
+    Samples(Moments),
+    /// Of a stream.
+    Stream {
+        /// Its slices, with their rates.
+        slices: Moments,
+        /// Whether segments were sent again.
+        resent: bool,
+    },
 }
 
 /// A fresh token: 32 hexadecimal digits of 128 random bits.
@@ -486,15 +500,11 @@ impl Outcome {
             if let Some(sent) = &measured.sent {
                 measurements.extend(rated(agreed.path, sent, &served));
             }
-            let moments = measured.moments.zip(served.away);
             self.sizes.push(SizeOutcome {
                 size_bytes: measured.size_bytes,
                 measurements,
                 slots: served.slots,
-                moments: moments.map(|(mut moments, away)| {
-                    moments.away.extend(away);
-                    moments
-                }),
+                seen: Seen::of(&measured, served.slices, served.away),
             });
         }
         self.evidence.merge(measured.evidence);
@@ -506,6 +516,28 @@ impl Outcome {
         dst.add(&served.interference);
         dst.strangers += served.refused;
         Ok(())
+    }
+}
+
+impl Seen {
+    /// What both sides know; of a stream the receiving one has the `slices`.
+    fn of(
+        measured: &SizeMeasured,
+        slices: Option<Moments>,
+        away: Option<Vec<Away>>,
+    ) -> Option<Self> {
+        let joined = |mut moments: Moments, other: Vec<Away>| {
+            moments.away.extend(other);
+            moments
+        };
+        let Some(sent) = &measured.sent else {
+            let samples = measured.moments.clone()?;
+            return Some(Self::Samples(joined(samples, away?)));
+        };
+        Some(Self::Stream {
+            slices: joined(slices?, sent.away.clone()?),
+            resent: sent.window.retransmits.is_some_and(|segments| segments > 0),
+        })
     }
 }
 

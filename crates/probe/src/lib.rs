@@ -48,7 +48,7 @@ mod watch;
 
 pub use admission::admits;
 pub use begin::{LATE, await_begin};
-pub use conversation::{Conversation, Moved, Outcome, SizeOutcome, token};
+pub use conversation::{Conversation, Moved, Outcome, Seen, SizeOutcome, token};
 pub use error::{Error, Result};
 pub use interfaces::{Counters, Interface, Interfaces};
 pub use link::{AgentLink, Heard};

@@ -7,19 +7,24 @@
 //!          Where the kernel counts what has come (TCP_INFO), the bytes of the window are the difference of its counts: a receiver
 //!          that had no CPU finds bytes that crossed before the window began, and those are not counted.
 //!          Beside the rate stand the bytes of each slot of time: of 100 ms, and whenever [`SLOTS_MAX`] are full, of twice
-//!          the time, so that memory is bounded whatever the duration.
+//!          the time, so that memory is bounded whatever the duration. The window has slices of 10 ms, likewise: what met a disturbance is
+//!          told slice by slice.
 //! Units:   nanoseconds; bits a second, rounded down.
 //! Checked: `slots_grow_and_memory_does_not`, `a_steady_stream_has_its_rate`, `a_slow_begin_does_not_count`, `a_pause_at_the_end_counts`, `short_streams_are_refused`,
-//!          `bytes_that_waited_are_not_rated`.
+//!          `bytes_that_waited_are_not_rated`, `the_window_has_slices`.
 
 use serde::{Deserialize, Serialize};
+use sonde_measure::Moments;
 use sonde_measure::spec::{LEAD_IN_NS, WINDOW_NS_MIN};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu::thread_cpu_ns;
 
+use crate::moments::Waits;
 use crate::{Error, Result};
 
 pub(crate) const SLOT_NS: u64 = 100_000_000;
+/// Parts of the window that is rated.
+const SLICE_NS: u64 = 10_000_000;
 /// Six minutes and more of the shortest.
 const SLOTS_MAX: usize = 4_096;
 
@@ -34,14 +39,19 @@ pub struct Slots {
 
 impl Default for Slots {
     fn default() -> Self {
-        Self {
-            slot_ns: SLOT_NS,
-            bytes: Vec::new(),
-        }
+        Self::within(SLOT_NS, 0)
     }
 }
 
 impl Slots {
+    /// None yet, of parts of this length, with room for those of a time.
+    fn within(slot_ns: u64, span_ns: u64) -> Self {
+        Self {
+            slot_ns,
+            bytes: Vec::with_capacity(SLOTS_MAX.min((span_ns / slot_ns) as usize)),
+        }
+    }
+
     /// Of parts of 100 ms, made longer where there are too many.
     pub(crate) fn of(bytes: Vec<u64>) -> Self {
         let mut slots = Self {
@@ -133,15 +143,12 @@ pub(crate) struct Meter {
     last_ns: u64,
     bytes: u64,
     slots: Slots,
+    /// Of the window.
+    slices: Slots,
 }
 
 impl Meter {
     pub(crate) fn new(budget_ns: u64) -> Self {
-        let parts = (LEAD_IN_NS + 2 * budget_ns) / SLOT_NS;
-        let slots = Slots {
-            bytes: Vec::with_capacity(SLOTS_MAX.min(parts as usize)),
-            ..Slots::default()
-        };
         Self {
             budget_ns,
             first_ns: None,
@@ -149,7 +156,8 @@ impl Meter {
             end: None,
             last_ns: 0,
             bytes: 0,
-            slots,
+            slots: Slots::within(SLOT_NS, LEAD_IN_NS + 2 * budget_ns),
+            slices: Slots::within(SLICE_NS, 2 * budget_ns),
         }
     }
 
@@ -171,13 +179,15 @@ impl Meter {
         match (self.begin, self.end) {
             (None, _) if now_ns - first_ns >= LEAD_IN_NS => self.begin = mark(now_ns, read()),
             (Some(begin), None) if now_ns - begin.at_ns >= self.budget_ns => {
+                self.slices.on_arrival(now_ns - begin.at_ns, bytes);
                 // What was counted has come before the reading's own time.
                 let reading = read();
                 let is_counted = reading.came_bytes.is_some();
                 let at_ns = if is_counted { reading.at_ns } else { now_ns };
                 self.end = mark(at_ns, reading);
             }
-            _ => {}
+            (Some(begin), None) => self.slices.on_arrival(now_ns - begin.at_ns, bytes),
+            (Some(_), Some(_)) | (None, _) => {}
         }
     }
 
@@ -189,6 +199,24 @@ impl Meter {
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The rates of the slices that lie within the window, with when they were and when the receiving thread waited; none where that is not
+    /// known, and before the window has its end.
+    pub(crate) fn slices(&self, waits: Waits) -> Option<Moments> {
+        let (begin, end) = self.begin.zip(self.end)?;
+        let slice_ns = self.slices.slot_ns;
+        let whole = (end.at_ns - begin.at_ns) / slice_ns;
+        let rate = |at: usize| {
+            let bytes = self.slices.bytes.get(at).copied().unwrap_or(0);
+            let bps = u128::from(bytes) * 8_000_000_000 / u128::from(slice_ns);
+            [0, slice_ns, u64::try_from(bps).unwrap_or(u64::MAX)]
+        };
+        Some(Moments {
+            origin_ns: begin.at_ns,
+            samples: (0..whole as usize).map(rate).collect(),
+            away: waits.end()?,
+        })
     }
 
     pub(crate) fn into_slots(self) -> Slots {
@@ -288,6 +316,33 @@ mod tests {
         assert!(meter.is_over());
         assert_eq!(meter.bytes(), 4_000_000);
         assert_eq!(meter.into_slots().bytes, vec![100_000; 40]);
+    }
+
+    #[test]
+    fn the_window_has_slices() {
+        // Nothing comes from 1.5 to 1.52 s.
+        let meter = meter(1_000, (0..1_500).chain(1_520..2_500));
+        let slices = meter.slices(Waits::begin()).unwrap();
+        assert_eq!(slices.origin_ns, 6_000 * MS);
+        let rates: Vec<u64> = slices.samples.iter().map(|one| one[2]).collect();
+        assert_eq!(rates.len(), 100);
+        // The arrival that begins the window is not of it.
+        assert_eq!(rates[..2], [7_200_000, 8_000_000]);
+        assert_eq!(rates[49..53], [8_000_000, 0, 0, 8_000_000]);
+        assert_eq!(slices.samples[7], [0, 10 * MS, 8_000_000]);
+        // A stream that ended early has none; one of an hour has 4,096 at most.
+        assert_eq!(meter_of(2_000, 2_500).slices(Waits::begin()), None);
+        let hour = meter_of(3_600_000, 3_602_000)
+            .slices(Waits::begin())
+            .unwrap();
+        assert_eq!(
+            (hour.samples.len(), hour.samples[1][1]),
+            (2_812, 1_280 * MS)
+        );
+    }
+
+    fn meter_of(budget_ms: u64, until_ms: u64) -> Meter {
+        meter(budget_ms, 0..until_ms)
     }
 
     #[test]

@@ -20,6 +20,8 @@ use crate::timer::Timer;
 
 /// Samples that one conversation logs, of all sizes together: they fit into the frame that takes them to the orchestrator.
 const SAMPLES_MAX: u64 = 400_000;
+/// The same of ranks: they fit into what rank 0 may write.
+const SAMPLES_OF_RANKS_MAX: u64 = 20_000;
 /// A block takes this at least, if more than one round trip fits.
 const BLOCK_NS: u64 = 1_000_000;
 /// Blocks that are kept, a minute of them.
@@ -41,6 +43,11 @@ impl Log {
     /// How many samples of each of several sizes are logged; of more the log says nothing.
     pub(crate) fn room(sizes: usize) -> u64 {
         SAMPLES_MAX / (sizes as u64).max(1)
+    }
+
+    /// The same of ranks.
+    pub(crate) fn room_of_ranks(sizes: usize) -> u64 {
+        SAMPLES_OF_RANKS_MAX / (sizes as u64).max(1)
     }
 
     /// Of at most so many samples.
@@ -211,6 +218,7 @@ fn absences(blocks: &[Block]) -> Vec<Away> {
 mod tests {
     use super::*;
     use crate::frame::BODY_BYTES_MAX;
+    use crate::program::OUTPUT_BYTES_MAX;
 
     #[test]
     fn a_log_has_the_times_of_its_samples() {
@@ -247,6 +255,8 @@ mod tests {
             text.len()
         );
         assert_eq!((Log::room(0), Log::room(1)), (SAMPLES_MAX, SAMPLES_MAX));
+        let of_ranks = text.len() as u64 * Log::room_of_ranks(1) / SAMPLES_MAX;
+        assert!(of_ranks < OUTPUT_BYTES_MAX as u64 / 2, "{of_ranks}");
     }
 
     #[test]

@@ -400,6 +400,7 @@ impl Visited<'_> {
             reordered: Some(seen.reordered),
             duplicated: Some(seen.duplicated + foreign),
             window: Some(meter.window()?),
+            slices: None,
             slots: meter.into_slots(),
         })
     }

@@ -450,8 +450,7 @@ fn echo(
 
 /// When the answering thread waits for a CPU, where single samples are taken.
 fn waits(serve: &Serve) -> Option<Waits> {
-    let is_sampled = matches!(serve.spec.probe(), Probe::Latency | Probe::Message);
-    is_sampled.then(Waits::begin)
+    matches!(serve.spec.probe(), Probe::Latency | Probe::Message).then(Waits::begin)
 }
 
 /// Receives and rates one stream; what is to be known of how it was received.
@@ -465,13 +464,14 @@ fn receive(
     let mut inlet = Inlet::open(channel)?;
     let mut stream = StreamCheck::new(size, serve.spec.verify);
     let mut meter = Meter::new(window_ns);
-    let mut told = false;
+    let (mut waits, mut told) = (Waits::begin(), false);
     loop {
         let came = inlet.recv_some(channel)?;
         if came.is_empty() {
             break;
         }
         let now_ns = monotonic_ns();
+        waits.passed();
         meter.on_arrival(now_ns, came.len() as u64, || {
             let account = channel.account().ok().flatten();
             Reading {
@@ -490,6 +490,7 @@ fn receive(
     one.bytes = meter.bytes();
     one.messages = stream.messages().into();
     one.window = Some(meter.window()?);
+    one.slices = meter.slices(waits);
     one.slots = meter.into_slots();
     Ok(inlet.transfer())
 }
@@ -742,9 +743,9 @@ fn count(
 ) -> Result<SizeServed> {
     let mut burst = BatchReceiver::open(channel, size)?;
     let mut meter = Meter::new(window_ns);
+    let mut waits = Waits::begin();
     let mut seen = ArrivedNumbers::default();
-    let mut tell_ns = 0;
-    let mut sent = None;
+    let (mut tell_ns, mut sent) = (0, None);
     while sent.is_none() {
         let came = burst.recv(channel)?;
         if came == 0 {
@@ -769,6 +770,7 @@ fn count(
         }
         if bytes > 0 {
             let now_ns = monotonic_ns();
+            waits.passed();
             meter.on_arrival(now_ns, bytes, Reading::of_thread);
             if meter.is_over() && now_ns >= tell_ns {
                 tell_ns = now_ns + RATED_AGAIN_NS;
@@ -792,6 +794,7 @@ fn count(
         reordered: Some(seen.reordered),
         duplicated: Some(seen.duplicated),
         window: Some(meter.window()?),
+        slices: meter.slices(waits),
         slots: meter.into_slots(),
     })
 }

@@ -19,6 +19,7 @@ use sonde_sys::socket::TcpInfo;
 
 use crate::admission::{self, Reply, Visit};
 use crate::begin::await_begin;
+use crate::moments::Waits;
 use crate::streams;
 use crate::talk::{Measure, Measured, SenderWindow, Sent, SizeMeasured};
 use crate::watch::Watch;
@@ -115,7 +116,7 @@ impl Pace {
     }
 }
 
-/// The schedule of a stream: where its timed part begins and ends.
+/// The schedule of a stream: where its timed part begins and ends, and when its thread waits for a CPU.
 pub(crate) struct Schedule {
     begin_ns: u64,
     end_ns: u64,
@@ -126,10 +127,11 @@ pub(crate) struct Schedule {
     watch: Option<Watch>,
     begin: Option<Mark>,
     end: Option<Mark>,
+    waits: Option<Waits>,
 }
 
 impl Schedule {
-    fn new(now_ns: u64, window_ns: u64) -> Self {
+    fn new(now_ns: u64, window_ns: u64, is_seen: bool) -> Self {
         let begin_ns = now_ns + LEAD_IN_NS;
         let end_ns = begin_ns + window_ns;
         Self {
@@ -141,6 +143,7 @@ impl Schedule {
             watch: None,
             begin: None,
             end: None,
+            waits: is_seen.then(Waits::begin),
         }
     }
 
@@ -152,6 +155,9 @@ impl Schedule {
         pipe: &mut impl Pipe,
         interference: &mut Interference,
     ) -> Result<bool> {
+        if let Some(waits) = &mut self.waits {
+            waits.passed();
+        }
         if self.skip > 0 {
             self.skip -= 1;
             return Ok(true);
@@ -183,7 +189,17 @@ impl Schedule {
         Ok(true)
     }
 
-    pub(crate) fn window(&self) -> Result<SenderWindow> {
+    /// What was sent, in all and in the timed part.
+    fn sent(self, bytes: u64, messages: u64) -> Result<Sent> {
+        Ok(Sent {
+            bytes,
+            messages,
+            window: self.window()?,
+            away: self.waits.and_then(Waits::end),
+        })
+    }
+
+    fn window(&self) -> Result<SenderWindow> {
         let (Some(begin), Some(end)) = (self.begin, self.end) else {
             return Err(Error::TooShort {
                 window_ns: 0,
@@ -230,6 +246,7 @@ pub(crate) fn measure(measure: &Measure, window_ns: u64) -> Result<Measured> {
             window_ns,
             size: size_bytes as usize,
             begin_ns: measure.begin_ns,
+            is_seen: measure.moments,
             interference: &mut measured.interference,
             side: &mut measured.evidence.src,
         };
@@ -268,6 +285,8 @@ pub(crate) struct Stream<'a> {
     size: usize,
     /// The agreed begin of what is rated.
     begin_ns: Option<u64>,
+    /// Whether it is told when the thread waits for a CPU.
+    is_seen: bool,
     interference: &'a mut Interference,
     pub(crate) side: &'a mut Side,
 }
@@ -285,7 +304,7 @@ impl Stream<'_> {
     fn bytes(&mut self, channel: &mut impl ByteStream) -> Result<Sent> {
         let mut outlet = Outlet::open(channel, self.size)?;
         await_begin(self.begin_ns, LEAD_IN_NS)?;
-        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
+        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns, self.is_seen);
         let mut bytes = 0u64;
         loop {
             bytes += outlet.send_some(channel, bytes)? as u64;
@@ -295,11 +314,7 @@ impl Stream<'_> {
         }
         end(channel, &mut outlet)?;
         self.side.transfer.merge(outlet.transfer());
-        Ok(Sent {
-            bytes,
-            messages: bytes / self.size as u64,
-            window: schedule.window()?,
-        })
+        schedule.sent(bytes, bytes / self.size as u64)
     }
 
     fn udp(&mut self, channel: &mut Udp) -> Result<Sent> {
@@ -333,7 +348,7 @@ impl Stream<'_> {
         mut send: impl FnMut(&mut P, u64) -> Result<u64>,
     ) -> Result<Sent> {
         await_begin(self.begin_ns, LEAD_IN_NS)?;
-        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns);
+        let mut schedule = Schedule::new(monotonic_ns(), self.window_ns, self.is_seen);
         let mut messages = 0u64;
         let mut pace = Pace::new(monotonic_ns(), self.spec.knobs.sent_bps());
         loop {
@@ -341,11 +356,7 @@ impl Stream<'_> {
             messages += send(channel, messages)?;
             let bytes = messages * self.size as u64;
             if !schedule.on_sent(bytes, channel, self.interference)? {
-                return Ok(Sent {
-                    bytes,
-                    messages,
-                    window: schedule.window()?,
-                });
+                return schedule.sent(bytes, messages);
             }
         }
     }

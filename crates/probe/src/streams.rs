@@ -321,6 +321,7 @@ pub(crate) fn send(
         bytes: counts.iter().sum(),
         messages: counts.iter().map(|bytes| bytes / size as u64).sum(),
         window: window?,
+        away: None,
     };
     Ok(sent)
 }

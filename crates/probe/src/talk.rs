@@ -244,6 +244,10 @@ pub struct SizeServed {
     pub window: Option<Window>,
     /// Stream: bytes in each part of its time.
     pub slots: Slots,
+    /// Stream: the rate of each slice of its window, bits a second, when it was, and when the receiving thread waited for a CPU; none where
+    /// that was not seen.
+    #[serde(default)]
+    pub slices: Option<Moments>,
     /// Stream by UDP: messages sent and never received.
     pub lost: Option<u64>,
     /// Stream by UDP: messages that came after a later one.
@@ -291,6 +295,9 @@ pub struct Sent {
     pub messages: u64,
     /// The timed part.
     pub window: SenderWindow,
+    /// When the sending thread waited for a CPU; none where that was not asked for, or not seen.
+    #[serde(default)]
+    pub away: Option<Vec<Away>>,
 }
 
 /// The timed part of a stream, by the sender's clock: differences between its begin and its end.

@@ -151,9 +151,17 @@ impl Trips {
         })
     }
 
-    /// Of rank 0 with rank 1.
-    pub(crate) fn of_ranks(how: (Sampling, Sample), verify: bool, size: usize) -> Result<Self> {
-        Self::with(how, (&Knobs::default(), verify), Peer::Rank(1), size)
+    /// Of rank 0 with rank 1; of so many samples it is said when they were taken.
+    pub(crate) fn of_ranks(
+        how: (Sampling, Sample),
+        verify: bool,
+        size: usize,
+        logged: Option<u64>,
+    ) -> Result<Self> {
+        Ok(Self {
+            logged,
+            ..Self::with(how, (&Knobs::default(), verify), Peer::Rank(1), size)?
+        })
     }
 
     fn with(

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agents::{agents, conversation, samples};
 use sonde_measure::{Away, Moments, Path, Spec};
+use sonde_probe::Seen;
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
 use sonde_sys::noise::measured;
@@ -47,8 +48,10 @@ fn beside(length_ns: u64) -> (Vec<Away>, Moments) {
             let outcome = conversation.run(&mut client.link, &mut server.link);
             is_over.store(true, Ordering::Relaxed);
             let size = outcome.unwrap().sizes.remove(0);
-            size.moments
-                .expect("this kernel keeps statistics of the scheduler")
+            match size.seen {
+                Some(Seen::Samples(moments)) => moments,
+                other => panic!("this kernel keeps statistics of the scheduler: {other:?}"),
+            }
         });
         (planted.join().unwrap(), seen.join().unwrap())
     })

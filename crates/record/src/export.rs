@@ -104,6 +104,11 @@ fn fields(row: &ResultRow) -> Result<Vec<String>, io::Error> {
                 .map(|(name, value)| format!("{name}={value}"));
             quoted(&knobs.collect::<Vec<_>>().join(" "))
         }
+        "doubts" => {
+            let doubts = value["doubts"].as_array().into_iter().flatten();
+            let doubts = doubts.filter_map(Value::as_str);
+            quoted(&doubts.collect::<Vec<_>>().join(" "))
+        }
         name => text(&value[name]),
     };
     Ok(CSV_COLUMNS.iter().map(field).collect())

@@ -12,8 +12,8 @@ mod ceiling;
 mod cold;
 mod cpu;
 mod crossing;
+mod disturbed;
 mod drift;
-mod fidelity;
 pub(crate) mod files;
 mod hosts;
 mod kernels;
@@ -160,7 +160,7 @@ const fn rule(ids: &'static [&'static str], find: Find) -> Rule {
 pub(crate) const RULES: &[Rule] = &[
     rule(matrix::VERDICTS, Find::Matrix(matrix::verdict)),
     rule(&[matrix::ODD], Find::Matrix(matrix::odd_hosts)),
-    rule(&["lateness"], Find::Load(fidelity::untrue)),
+    rule(&["disturbed"], Find::Load(disturbed::of_load)),
     rule(&["load-reached", "load-missed"], Find::Run(load::reached)),
     rule(&["queueing-apart"], Find::Run(load::apart)),
     rule(&["not-measured"], Find::Run(precision::not_measured)),

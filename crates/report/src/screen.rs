@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Number, Quantity, Repetition, Run, Testbed};
+use sonde_measure::{Number, Repetition, Run, Testbed};
 
 use crate::finding::{Finding, findings};
 use crate::index::{Index, PATTERN};
@@ -314,6 +314,3 @@ impl Loss {
 fn bps(value: f64) -> u64 {
     crate::lost::whole(value)
 }
-
-/// Of what streams are rated.
-const RATE: Quantity = Quantity::ThroughputBps;

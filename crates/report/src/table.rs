@@ -15,16 +15,18 @@ mod placements;
 mod places;
 mod sheet;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use sonde_measure::{KnobValues, Line, Number, Phase, Quantity, ResultRow, Run, Status, Step};
+use sonde_measure::{
+    Doubt, KnobValues, Line, Number, Phase, Quantity, ResultRow, Run, State, Status, Step,
+};
 
 use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
-use crate::format::{bytes, completion, percent, significant};
-use crate::index::{Index, LATENCY, START, p50, step};
+use crate::format::{bytes, completion, counted, percent, significant};
+use crate::index::{Index, LATENCY, START, is_main, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
@@ -49,7 +51,7 @@ pub(crate) fn quantity_name(quantity: Quantity) -> String {
         .unwrap_or_default()
 }
 
-/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and whether the emulation was true.
+/// One line a network, path and load: cold and warm, the rate beside its ceiling, what it costs, and what the figures are worth.
 pub fn summary_table(run: &Run, width: usize) -> String {
     let index = Index::new(run);
     let all = index.every_line();
@@ -91,7 +93,7 @@ const HEADS: [&str; 17] = [
     "n½\nB",
     "src\nns/B",
     "dst\nns/B",
-    "emulation\n ",
+    "state\n ",
 ];
 
 /// The columns that name a line: network, path, method, settings, wait and load, which is `idle` where there is none.
@@ -141,26 +143,55 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
         half,
         scaled(cost(Quantity::CpuSrcNsPerByte), 1.0, 3),
         scaled(cost(Quantity::CpuDstNsPerByte), 1.0, 3),
-        fidelity(index, line),
+        state(index, line),
     ]);
     cells
 }
 
-/// Whether the emulation of a line kept its times: in how many of its judged cells it did not.
-fn fidelity(index: &Index<'_>, line: &Line) -> String {
-    let mut cells = std::collections::BTreeMap::new();
-    for row in &index.rows {
-        if let (true, Some(verdict)) = (index.line(row) == line, &row.verdict) {
-            let late = cells.entry(&row.cell).or_insert(false);
-            *late |= !verdict.kept_times();
-        }
+/// Whether the figures of a line are sound, or how many of them are not.
+fn state(index: &Index<'_>, line: &Line) -> String {
+    let rows = main_rows(index).filter(|row| index.line(row) == line);
+    let (mut all, mut uncertain) = (0, 0);
+    for row in rows {
+        all += 1;
+        uncertain += usize::from(row.state == State::Uncertain);
     }
-    let late = cells.values().filter(|late| **late).count();
-    match (cells.len(), late) {
+    match (all, uncertain) {
         (0, _) => DASH.into(),
-        (_, 0) => "on schedule".into(),
-        (all, late) => format!("{late} of {all} behind"),
+        (_, 0) => "sound".into(),
+        (all, uncertain) => format!("{uncertain}/{all} uncertain"),
     }
+}
+
+/// What was measured of what the probes are for.
+fn main_rows<'i>(index: &'i Index<'_>) -> impl Iterator<Item = &'i ResultRow> {
+    let rows = index.rows.iter();
+    rows.filter(|row| is_main(row) && row.status == Status::Measured)
+}
+
+/// How many figures are uncertain, and for what; none where all are sound.
+fn uncertain(index: &Index<'_>) -> Option<String> {
+    let mut doubts: BTreeMap<Doubt, usize> = BTreeMap::new();
+    let uncertain = main_rows(index).filter(|row| row.state == State::Uncertain);
+    let uncertain = uncertain.inspect(|row| {
+        for doubt in &row.doubts {
+            *doubts.entry(*doubt).or_default() += 1;
+        }
+    });
+    let uncertain = uncertain.count();
+    let all = main_rows(index).count() as u64;
+    let each = doubts
+        .iter()
+        .map(|(doubt, rows)| format!("{} ({rows})", doubt.words()));
+    let each: Vec<String> = each.collect();
+    let text = || {
+        format!(
+            "{uncertain} of {} uncertain: {}.",
+            counted(all, "figure"),
+            each.join(", ")
+        )
+    };
+    (uncertain > 0).then(text)
 }
 
 /// What the columns are, with the sizes that they are of.
@@ -179,8 +210,8 @@ fn legend(index: &Index<'_>, width: usize) -> String {
     let text = format!(
         "Medians. cold start: time to first reply including ARP and connect ({}); first, second: round trips of its first messages; \
          latency: one-way latency, RTT/2, warm ({}); n½: half-performance size, at which single messages reach half of the ceiling, or \
-         of their own best; src, dst: CPU time per byte of the sender and the receiver; emulation: cells in which it was behind \
-         schedule, so that latencies are too high.",
+         of their own best; src, dst: CPU time per byte of the sender and the receiver; state: whether the figures are \
+         sound, or how many of them are uncertain.",
         size(START),
         size(LATENCY)
     );
@@ -189,8 +220,8 @@ fn legend(index: &Index<'_>, width: usize) -> String {
     } else {
         " load: background traffic, as a share of a link; the ceiling is that of an idle one."
     };
-    let text = text + load;
-    wrapped(&text, width, "")
+    let uncertain = uncertain(index).map_or(String::new(), |text| format!(" {text}"));
+    wrapped(&(text + load + &uncertain), width, "")
 }
 
 fn micros(ns: Option<f64>) -> String {

@@ -333,8 +333,8 @@ mod tests {
             }),
             trust: Trust {
                 level: TrustLevel::Medium,
-                emulated: 0,
-                late: 0,
+                figures: 0,
+                disturbed: 0,
                 stolen: None,
                 repetitions: Some((2, 2)),
                 wide: 0,

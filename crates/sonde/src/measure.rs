@@ -35,12 +35,12 @@ use crate::tune::TUNE;
 use sonde_fleet::{Choice, Fleet, Joined, Selector, SshOptions};
 use sonde_lab::{Config, Profile};
 use sonde_measure::{
-    CellRecord, EventRecord, HostRecord, NetworkRecord, Noise, Quantity, ResultRow, Run, RunState,
-    Testbed, VerdictStatus,
+    CellRecord, Doubt, EventRecord, HostRecord, NetworkRecord, Noise, Quantity, ResultRow, Run,
+    RunState, Status, Testbed,
 };
 use sonde_measure::{Path as Route, Wait};
 use sonde_record::Store;
-use sonde_report::{PageError, VERIFY, View};
+use sonde_report::{PageError, VERIFY, View, counted};
 use sonde_sys::tell;
 use sonde_units::BitRate;
 use std::cell::RefCell;
@@ -670,13 +670,11 @@ impl LiveNetwork {
 }
 
 impl Outcome {
-    /// What is so of every run: whether anything was measured, which launches are missing, whether the emulation was true.
+    /// What is so of every run: whether anything was measured, which launches are missing, which figures cannot be relied on.
     pub fn of(run: &Run, is_strict: bool) -> Self {
         let rows = run.rows();
         let mut outcome = Self {
-            is_measured: rows
-                .iter()
-                .any(|row| row.status == sonde_measure::Status::Measured),
+            is_measured: rows.iter().any(|row| row.status == Status::Measured),
             is_strict,
             signal: crate::campaign::interrupted(),
             ..Self::default()
@@ -687,10 +685,7 @@ impl Outcome {
                 .failed
                 .push(format!("repetitions missing or failed: {missing}")),
         }
-        if is_untrue(&rows) {
-            let why = "the emulation deviated from its model in some rows";
-            outcome.uncertain.push(why.into());
-        }
+        outcome.uncertain.extend(unreliable(&rows));
         let among_strangers = run.launches.iter().filter(|one| one.met_strangers());
         match among_strangers.count() {
             0 => {}
@@ -702,12 +697,25 @@ impl Outcome {
     }
 }
 
-/// Whether the emulation was not true to the model in a row.
-fn is_untrue(rows: &[ResultRow]) -> bool {
-    let verdicts = rows.iter().filter_map(|row| row.verdict.as_ref());
-    verdicts
-        .map(|verdict| verdict.status)
-        .any(|status| status == VerdictStatus::Failed)
+/// How many figures cannot be relied on, by each of the reasons; strangers are told by launches.
+fn unreliable(rows: &[ResultRow]) -> Vec<String> {
+    let measured = || rows.iter().filter(|row| row.status == Status::Measured);
+    let all = counted(measured().count() as u64, "figure");
+    let count = |is: &dyn Fn(&ResultRow) -> bool| measured().filter(|row| is(row)).count();
+    let disturbed = count(&ResultRow::is_disturbed);
+    let above = count(&|row| row.doubts.contains(&Doubt::AboveBound));
+    let told = [
+        (
+            disturbed,
+            format!("a disturbance leaves {disturbed} of {all} uncertain"),
+        ),
+        (
+            above,
+            format!("{above} of {all} are above what the model allows"),
+        ),
+    ];
+    let told = told.into_iter().filter(|(rows, _)| *rows > 0);
+    told.map(|(_, text)| text).collect()
 }
 
 /// Where pollers outnumber the CPUs.

@@ -169,27 +169,16 @@ const COLOURS: [(&str, &[&str]); 3] = [
     (
         GREEN,
         &[
-            "better",
-            "reached",
-            "kept",
-            "PASS",
-            "passed",
-            "right",
-            "HIGH",
-            "ok",
-            "on schedule",
-            "complete",
-            "within",
+            "better", "reached", "kept", "PASS", "passed", "right", "HIGH", "ok", "sound",
+            "complete", "within",
         ],
     ),
 ];
 
 /// The colour of a cell.
 fn colour(cell: &str) -> Option<&'static str> {
-    if cell.starts_with(|first: char| first.is_ascii_digit()) && cell.ends_with(" behind") {
-        return Some(RED);
-    }
-    if cell.starts_with("too few repetitions") {
+    let is_counted = cell.starts_with(|first: char| first.is_ascii_digit());
+    if is_counted && cell.ends_with(" uncertain") || cell.starts_with("too few repetitions") {
         return Some(YELLOW);
     }
     let mut all = COLOURS.iter();
@@ -365,9 +354,9 @@ mod tests {
 
     #[test]
     fn a_cell_that_says_how_it_went_is_coloured() {
-        let plain = "wire  tcp  94.15  1 of 5 behind\nfddi  tcp  97.99    on schedule\nthe stream is worse than it was\n";
+        let plain = "wire  tcp  94.15  1/5 uncertain\nfddi  tcp  97.99          sound\nthe stream is worse than it was\n";
         let wanted = format!(
-            "wire  tcp  94.15  {RED}1 of 5 behind{NO_MORE}\nfddi  tcp  97.99    {GREEN}on schedule{NO_MORE}\nthe stream is worse than it \
+            "wire  tcp  94.15  {YELLOW}1/5 uncertain{NO_MORE}\nfddi  tcp  97.99          {GREEN}sound{NO_MORE}\nthe stream is worse than it \
              was\n"
         );
         assert_eq!(painted(plain), wanted);

@@ -195,7 +195,7 @@ impl Task {
 
 /// What of a run may hold a stream back beside its pair: an emulation that was behind schedule, a busy machine.
 fn remarks(run: &Run) -> Vec<String> {
-    const RULES: [&str; 3] = ["lateness", "host-exhausted", "stolen-time"];
+    const RULES: [&str; 3] = ["disturbed", "host-exhausted", "stolen-time"];
     let found = sonde_report::findings_of(run).into_iter();
     let found = found.filter(|one| RULES.contains(&one.rule.as_str()));
     found.map(|one| one.sentence).collect()

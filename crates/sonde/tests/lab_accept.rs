@@ -244,7 +244,7 @@ fn what_is_required_decides() {
     );
     if healthy.code == 3 {
         let why = [
-            "deviated from its model",
+            "uncertain: ",
             "behind schedule",
             "are busy",
             "failed",

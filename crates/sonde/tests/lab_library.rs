@@ -124,6 +124,7 @@ fn the_native_engine_is_measured_beside_tcp() {
             assert!(row["p50"].as_f64().unwrap() > 0.0 && row["samples"].as_u64().unwrap() > 1);
             assert_eq!(row["wait"], "block");
             assert!(row["verdict"].is_object(), "{row}");
+            assert!(row["touched_share"].is_number(), "{row}");
         }
         let first = of(&rows, &[("path", "native:tcp"), ("step", "first")]);
         assert_eq!(first.len(), 2, "cold stands apart: {outcome}");

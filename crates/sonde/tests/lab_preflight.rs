@@ -81,24 +81,15 @@ fn real_hosts_are_not_waited_for() {
     assert!(told.contains("only steers the hosts"), "{told}");
 }
 
-/// The one row of a latency over TCP on this machine.
-fn row(stage: &Stage) -> Value {
+/// The one row of this quantity over TCP on this machine.
+fn row(stage: &Stage, quantity: &str, probe: &str) -> Value {
     let out = stage.path("rows");
-    let words = [
-        "probe",
-        "latency",
-        "--testbed",
-        "local",
-        "--samples",
-        "30000",
-        "--json",
-        "--out",
-        &out,
-    ];
-    let outcome = stage.sonde(&words).expect(0);
+    let words: Vec<&str> = probe.split(' ').collect();
+    let all = ["--testbed", "local", "--json", "--out", &out];
+    let outcome = stage.sonde(&[&words[..], &all].concat()).expect(0);
     let rows = document_of(&outcome.out)["results"].clone();
     let rows = rows.as_array().unwrap().iter();
-    let mut warm = rows.filter(|row| row["phase"] == "warm" && row["quantity"] == "latency_ns");
+    let mut warm = rows.filter(|row| row["phase"] == "warm" && row["quantity"] == quantity);
     warm.next().unwrap().clone()
 }
 
@@ -108,6 +99,7 @@ fn row(stage: &Stage) -> Value {
 fn samples_beside_busy_programs_are_touched() {
     measured(|| {
         let stage = Stage::new(Case::own("veth"));
+        let row = |stage: &Stage| row(stage, "latency_ns", "probe latency --samples 30000");
         let busy = Busy::begin();
         let beside = row(&stage);
         drop(busy);
@@ -122,5 +114,25 @@ fn samples_beside_busy_programs_are_touched() {
         }
         let alone = row(&stage);
         assert!(alone["touched_share"].as_f64().unwrap() < 0.5, "{alone:#}");
+    });
+}
+
+/// The same of a stream, slice by slice.
+#[test]
+fn slices_beside_busy_programs_are_touched() {
+    measured(|| {
+        let stage = Stage::new(Case::own("veth"));
+        let probe = "probe throughput --launches 2 --budget 1s";
+        let row = |stage: &Stage| row(stage, "throughput_bps", probe);
+        let busy = Busy::begin();
+        let beside = row(&stage);
+        drop(busy);
+        let share = beside["touched_share"].as_f64().unwrap();
+        assert!(share > 0.0, "{beside:#}");
+        let alone = row(&stage);
+        assert!(
+            alone["touched_share"].as_f64().unwrap() < share,
+            "{alone:#}"
+        );
     });
 }

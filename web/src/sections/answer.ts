@@ -26,7 +26,7 @@ const LAYERS: [string, string][] = [['wire', 'var(--step-neighbour)'], ['transpo
 const SHOWN = 6
 /** From this part on a message is the line's. */
 const NEAR = 0.95
-const LATE = 'the emulation was behind schedule here: its latency is too high'
+const UNCERTAIN = 'a disturbance leaves this figure uncertain'
 
 /** The section; null where there is nothing to answer. */
 export function answer(context: Context): HTMLElement | null {
@@ -87,21 +87,21 @@ function networks(context: Context, all: Assessment): HTMLElement {
             h('li', {}, h('i', { class: 'swatch untold' }), 'not distinguishable from 0, or not known')))
 }
 
-function stream(model: Model, { network, reached_bps: reached, possible_bps: possible, is_stream_late: isLate }: AssessedNetwork): Child {
+function stream(model: Model, { network, reached_bps: reached, possible_bps: possible, is_stream_disturbed: isDisturbed }: AssessedNetwork): Child {
     if (reached === null) return none('no TCP stream was measured here')
     const part = possible === null ? null : reached / possible
     return h('div', { class: 'reached-of' },
-        h('span', {}, h('span', { class: 'figure-value' }, rate(reached, 3)), late(isLate), h('small', {}, possible === null ? ' no rate of its own' : ` of ${rate(possible, 3)}`)),
+        h('span', {}, h('span', { class: 'figure-value' }, rate(reached, 3)), uncertain(isDisturbed), h('small', {}, possible === null ? ' no rate of its own' : ` of ${rate(possible, 3)}`)),
         part === null ? null : h('span', { class: `part ${part < NEAR ? 'short' : ''}` }, share(part)),
         part === null ? null : h('span', { class: 'bar', 'aria-hidden': 'true' }, h('i', { 'width-share': `${Math.min(100, part * 100)}%`, '--colour': model.colour(network) })))
 }
 
 function files({ files: services }: AssessedNetwork): Child {
     if (!services.length) return none('no files of a server were measured here')
-    return services.map((one) => h('div', {}, h('span', { class: 'figure-value' }, rate(one.reached_bps, 3)), late(one.is_late), h('small', {}, ` ${one.operation} by ${one.name}`)))
+    return services.map((one) => h('div', {}, h('span', { class: 'figure-value' }, rate(one.reached_bps, 3)), uncertain(one.is_disturbed), h('small', {}, ` ${one.operation} by ${one.name}`)))
 }
 
-const late = (isLate: boolean): Child => (isLate ? h('span', { class: 'late', tabindex: 0, 'data-tip': LATE }, ' ~') : null)
+const uncertain = (isDisturbed: boolean): Child => (isDisturbed ? h('span', { class: 'uncertain', tabindex: 0, 'data-tip': UNCERTAIN }, ' ~') : null)
 
 function oneWay(one: OneWay | null): Child {
     if (one === null) return none('not measured here')
@@ -111,7 +111,7 @@ function oneWay(one: OneWay | null): Child {
     const rest = one.whole_ns - told.reduce((sum, piece) => sum + piece.value, 0)
     const words = pieces.map(({ name, value, isUnsure }, at) => `${name} ${isUnsure ? 'not distinguishable from 0' : values[at]?.[0] === null ? 'not known' : time(value)}`).join(', ')
     return h('div', { class: 'one-way' },
-        h('span', { class: 'figure-value' }, time(one.whole_ns), late(one.is_late)),
+        h('span', { class: 'figure-value' }, time(one.whole_ns), uncertain(one.is_disturbed)),
         h('span', { class: 'track', role: 'img', tabindex: 0, 'aria-label': words, 'data-tip': words },
             told.map(({ colour, value }) => h('i', { class: 'segment', 'width-share': `${Math.min(100, (100 * value) / Math.max(1, one.whole_ns))}%`, '--colour': colour })),
             rest > 0.01 * one.whole_ns ? h('i', { class: 'segment untold', 'width-share': `${(100 * rest) / one.whole_ns}%` }) : null))

@@ -81,7 +81,8 @@ impl Fleet {
             &hosts,
             |fleet, keys| {
                 let mut joined: Option<Outcome> = None;
-                for job in pieces(&ask.job) {
+                for mut job in pieces(&ask.job) {
+                    job.moments = fleet.machines.one_clock();
                     fleet.ready(keys)?;
                     let outcome = fleet.one_job(ask, &job, keys)?;
                     match &mut joined {

@@ -48,7 +48,7 @@ pub(super) fn measure(
 ) -> Result<()> {
     for &size_bytes in &job.sizes_bytes {
         let how = (sampling, Sample::Burst(window));
-        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize)?;
+        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize, None)?;
         let message = payload::message(size_bytes as usize);
         let mut batches = Batches {
             messenger,

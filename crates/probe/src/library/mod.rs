@@ -111,6 +111,9 @@ pub struct Job {
     /// Of a kernel: in place of a number of runs the span in which runs are begun and by which they are rated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub during: Option<During>,
+    /// All ranks have one clock: of round trips it is said when they were taken.
+    #[serde(default)]
+    pub moments: bool,
 }
 
 /// A span in which a kernel is run again and again.
@@ -295,6 +298,7 @@ impl Job {
             sizes_bytes: size_bytes.into_iter().collect(),
             verify: false,
             during: None,
+            moments: false,
         }
     }
 

@@ -10,6 +10,7 @@ use sonde_message::{Comm, Messenger, Source, Tagged};
 
 use super::{DATA, Job, receive, whole};
 use crate::Result;
+use crate::moments::{Log, Waits};
 use crate::talk::{Measured, Served, SizeServed};
 use crate::trips::{Carrier, Peer, Sample, Trips};
 use crate::watch::Watch;
@@ -36,7 +37,10 @@ pub(super) fn measure(
     measured: &mut Measured,
 ) -> Result<()> {
     for &size_bytes in &job.sizes_bytes {
-        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize)?;
+        let logged = job
+            .moments
+            .then(|| Log::room_of_ranks(job.sizes_bytes.len()));
+        let mut trips = Trips::of_ranks(how, job.verify, size_bytes as usize, logged)?;
         let mut pair = Pair {
             messenger,
             other: 1,
@@ -64,6 +68,7 @@ pub(super) fn serve(
         let answer = sample.answer_bytes(size);
         let mut one = SizeServed::default();
         let watch = Watch::begin_of(true)?;
+        let mut waits = job.moments.then(Waits::begin);
         loop {
             let (from, tag) = (Source::Rank(0), Tagged::With(DATA));
             let status = messenger.recv(Comm::WORLD, from, tag, &mut message)?;
@@ -75,7 +80,11 @@ pub(super) fn serve(
             check(&message, one.messages as u32, job.verify)?;
             one.messages += 1;
             one.bytes += size_bytes;
+            if let Some(waits) = &mut waits {
+                waits.passed();
+            }
         }
+        one.away = waits.and_then(Waits::end);
         watch.end(&mut served.interference, None)?;
         served.sizes.push(one);
     }

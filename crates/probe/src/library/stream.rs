@@ -245,6 +245,7 @@ impl<'a> Sender<'a> {
             bytes: self.sent * self.size_bytes,
             messages: self.sent,
             window,
+            away: None,
         })
     }
 

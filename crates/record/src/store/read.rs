@@ -20,7 +20,7 @@ use super::value::{Json, Wide, Wide64, Word};
 use super::{Fault, Store, StoreError, VERSION, blob, old};
 use sonde_measure::{
     CellRecord, CellResult, ClockRecord, Disturbance, EventRecord, Factors, HostRecord, KnobValues,
-    LaunchRecord, Measurement, NetworkRecord, Noise, Run, RunHead,
+    LaunchRecord, Measurement, NetworkRecord, Noise, Run, RunHead, Touch,
 };
 
 /// The word for the run that began last.
@@ -446,7 +446,7 @@ pub(super) fn measurement(row: &Row<'_>) -> Result<Measurement, Fault> {
 }
 
 /// A store of an older version, read as it is, has no such column.
-fn touched(row: &Row<'_>) -> rusqlite::Result<Option<Series>> {
+fn touched(row: &Row<'_>) -> rusqlite::Result<Option<Touch>> {
     match row.as_ref().column_index("touched") {
         Ok(_) => Ok(field::<Option<Json<_>>>(row, "touched")?.map(|json| json.0)),
         Err(_) => Ok(None),

@@ -4,7 +4,7 @@ use sonde_measure::{
     Backpressure, Ceiling, CellRecord, CellResult, ClockRecord, Disturbance, Disturber,
     EventRecord, Evidence, Factors, Fidelity, HostFacts, HostRecord, Interference, KnobValues,
     Lateness, LaunchRecord, Layer, Measurement, NetworkRecord, NetworkRow, OverheadStep, Phase,
-    Quantity, Run, RunHead, RunState, Setting, Settings, Step, Testbed, Verdict,
+    Quantity, Run, RunHead, RunState, Setting, Settings, Step, Testbed, Touch, Verdict,
 };
 use sonde_record::{Document, Judgement};
 use sonde_stats::Series;
@@ -72,12 +72,20 @@ pub fn measurement(
     samples: impl IntoIterator<Item = u64>,
 ) -> Measurement {
     let series: Series = samples.into_iter().collect();
-    let touched = series.first().iter().copied().take(1).collect();
+    let some = series.first().iter().copied().take(1).collect();
+    let touched = match quantity {
+        Quantity::LatencyNs => Some(Touch::Samples(some)),
+        Quantity::ThroughputBps => Some(Touch::Slices {
+            all: [3, 1, 2].into_iter().collect(),
+            touched: some,
+        }),
+        _ => None,
+    };
     Measurement {
         quantity,
         phase,
         step: None,
-        touched: (quantity == Quantity::LatencyNs).then_some(touched),
+        touched,
         series,
         reason: None,
     }

@@ -104,11 +104,10 @@ pub(super) fn below(index: &Index<'_>, line: &Line) -> Option<Finding> {
     if reached.part() >= SHORT {
         return None;
     }
-    let verdict = stream.verdict.as_ref();
     let found = words::Below {
         causes: causes(index, line, stream, bound_bps),
         is_expected: expected.is_some(),
-        is_late: verdict.is_some_and(|verdict| !verdict.kept_times()),
+        is_disturbed: stream.is_disturbed(),
         reached,
     };
     Some(Finding::said("below-expectation", Severity::Advice, &found).on(line))

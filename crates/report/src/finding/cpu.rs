@@ -65,7 +65,7 @@ pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Findi
         *full += usize::from(busy >= BUSY);
         *most = most.max(busy);
     }
-    let late = super::fidelity::untrue(index, load);
+    let disturbed = super::disturbed::of_load(index, load);
     networks
         .into_iter()
         .filter(|(_, (_, full, _))| *full > 0)
@@ -82,10 +82,10 @@ pub(super) fn host_exhausted(index: &Index<'_>, load: Option<&str>) -> Vec<Findi
                 most,
                 emulates,
             };
-            let is_late = late
+            let is_disturbed = disturbed
                 .iter()
                 .any(|one| one.network.as_deref() == Some(network));
-            let severity = match emulates && !is_late {
+            let severity = match emulates && !is_disturbed {
                 true => Severity::Note,
                 false => Severity::Warning,
             };

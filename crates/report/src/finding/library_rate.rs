@@ -29,7 +29,6 @@ pub(super) fn slow(index: &Index<'_>, line: &Line) -> Option<Finding> {
     if !is_small(possible_bps) || !transport_bps.is_none_or(is_small) {
         return None;
     }
-    let verdict = row.verdict.as_ref();
     let found = Slow {
         line,
         message_bytes: row
@@ -38,7 +37,7 @@ pub(super) fn slow(index: &Index<'_>, line: &Line) -> Option<Finding> {
         rate_bps,
         possible_bps,
         transport: transport_bps.map(|bps| (beneath(&line.path), bps)),
-        is_late: verdict.is_some_and(|verdict| !verdict.kept_times()),
+        is_disturbed: row.is_disturbed(),
     };
     Some(Finding::said("library-rate", Severity::Advice, &found).on(line))
 }

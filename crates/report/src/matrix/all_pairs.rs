@@ -75,13 +75,9 @@ impl AllPairs {
             let cells: BTreeSet<&str> = cells.map(|row| row.cell.as_str()).collect();
             cells.len()
         };
-        let is_late = |row: &ResultRow| {
-            let verdict = row.verdict.as_ref();
-            verdict.is_some_and(|verdict| !verdict.kept_times())
-        };
         let cells = Cells {
             all: count(&|row| row.verdict.is_some()),
-            late: count(&is_late),
+            late: count(&ResultRow::is_disturbed),
             failed: rows.iter().filter(is_failed).count(),
         };
         let is_told = |one: &&Finding| VERDICTS.contains(&&*one.rule);

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Line, Number, ResultRow};
 
-use super::{RATE, bps, is_floor};
+use super::{bps, is_floor};
 use crate::files::{self, FilesCell};
 use crate::index::{Index, LATENCY, p50};
 use crate::kernels::{KernelRow, kernels};
@@ -32,8 +32,8 @@ pub struct AssessedNetwork {
     pub possible_bps: Option<u64>,
     /// What the fastest one reached; null where none was measured.
     pub reached_bps: Option<u64>,
-    /// Whether the emulation was behind schedule in that measurement.
-    pub is_stream_late: bool,
+    /// Whether a disturbance leaves it uncertain.
+    pub is_stream_disturbed: bool,
     /// The one-way times, in the order of `paths`; null where the path was not measured here.
     pub one_way: Vec<Option<OneWay>>,
     /// The kernel's time over that on one host; null where it was not measured on both.
@@ -55,8 +55,8 @@ pub struct AssessedFiles {
     pub operation: String,
     /// The fastest of its cells.
     pub reached_bps: u64,
-    /// Whether the emulation was behind schedule in that measurement.
-    pub is_late: bool,
+    /// Whether a disturbance leaves it uncertain.
+    pub is_disturbed: bool,
 }
 
 /// A path whose small messages are told.
@@ -85,8 +85,8 @@ pub struct OneWay {
     pub is_hosts_unsure: bool,
     /// Whether the library's part is not distinguishable from 0.
     pub is_library_unsure: bool,
-    /// Whether the emulation was behind schedule in this measurement.
-    pub is_late: bool,
+    /// Whether a disturbance leaves it uncertain.
+    pub is_disturbed: bool,
 }
 
 /// What users call a path.
@@ -226,7 +226,7 @@ pub(super) fn all(
                 .or_else(|| Some(index.network(network)?.row.tcp_max_bps? as f64))
                 .map(bps),
             reached_bps: stream.map(p50).map(bps),
-            is_stream_late: stream.is_some_and(is_late),
+            is_stream_disturbed: stream.is_some_and(ResultRow::is_disturbed),
             one_way: one_way.collect(),
             kernel_times: times.min_by(f64::total_cmp).map(Number),
             files: files_of(&files, network),
@@ -251,7 +251,7 @@ fn files_of(cells: &[FilesCell<'_>], network: &str) -> Vec<AssessedFiles> {
             name: name(&cell.row.path),
             operation: cell.files.operation.name().into(),
             reached_bps: bps(reached.0),
-            is_late: is_late(cell.row),
+            is_disturbed: cell.row.is_disturbed(),
         };
         let is_same =
             |known: &&mut AssessedFiles| known.path == one.path && known.operation == one.operation;
@@ -262,11 +262,6 @@ fn files_of(cells: &[FilesCell<'_>], network: &str) -> Vec<AssessedFiles> {
         }
     }
     all
-}
-
-fn is_late(row: &ResultRow) -> bool {
-    let verdict = row.verdict.as_ref();
-    verdict.is_some_and(|verdict| !verdict.kept_times())
 }
 
 fn one_way(
@@ -308,19 +303,6 @@ fn one_way(
         library_ns: known.map(|size| size.cost_ns.value),
         is_library_unsure: known
             .is_some_and(|size| size.cost_ns.is_none_possible() || size.cost_ns.value <= 0),
-        is_late: is_late(row),
+        is_disturbed: row.is_disturbed(),
     })
-}
-
-/// The ceiling that a rate is held against, of streams and of single messages.
-pub(super) fn bound(index: &Index<'_>, row: &ResultRow, line: &Line) -> Option<f64> {
-    if row.mode.as_deref() == Some("stream") {
-        return index.ceiling(line);
-    }
-    let network = index.network(&row.network)?;
-    let mut ceilings = network.ceilings.iter();
-    let of = ceilings.find(|one| {
-        one.path == row.path && one.quantity == RATE && one.size_bytes == row.size_bytes
-    })?;
-    Some(of.value as f64)
 }

@@ -1,6 +1,6 @@
 //! The screen on runs made by hand.
 
-use sonde_measure::{Judged, Quantity, Run, RunState, Step, Testbed};
+use sonde_measure::{Ceiling, Judged, Phase, Quantity, Run, RunState, Step, Testbed};
 
 use super::*;
 use crate::testing::{Net, Runs, net, verdict};
@@ -143,24 +143,31 @@ fn a_late_run_is_not_trusted() {
             at.span_ns = 1_000_000_000;
             at.steal_ns = Some(320_000_000);
         });
-    let run = assessed(late, "ethernet-100", 94_000_000, 117_000).done();
+    let mut run = assessed(late, "ethernet-100", 93_000_000, 117_000).done();
+    run.networks[0].ceilings.push(Ceiling {
+        path: "tcp".into(),
+        quantity: Quantity::ThroughputBps,
+        phase: Phase::Warm,
+        size_bytes: None,
+        value: 94_150_000,
+    });
     let text = screen(&run);
     let trust = line(&text, "TRUST");
     assert!(
-        trust.starts_with("TRUST    LOW      the emulation was behind schedule in 6 of 6 cells"),
+        trust.starts_with("TRUST    LOW      a disturbance leaves 5 of 6 figures uncertain"),
         "{trust}"
     );
-    // The stream is at its ceiling: late frames did not make it lower.
+    // The stream is at its ceiling: whatever met the late frames, it would not have been faster.
     assert!(
         text.contains("Can be used: streams; not: latencies."),
         "{text}"
     );
     let network = line(&text, "ethernet-100");
     assert!(
-        network.contains("94.0/94.1 Mb/s  99%~") && network.contains("=  117~"),
+        network.contains("93.0/94.2 Mb/s  99% ") && network.contains("=  117~"),
         "{network}"
     );
-    assert!(text.contains("~ behind"), "{text}");
+    assert!(text.contains("~ uncertain"), "{text}");
     let next = line(&text, "DO NEXT");
     assert!(
         next.contains("`sonde assess --hosts 2 --network ethernet-100`"),
@@ -168,8 +175,8 @@ fn a_late_run_is_not_trusted() {
     );
     let facts = Assessment::of(&run).trust;
     assert_eq!(
-        (facts.level, facts.late, facts.emulated),
-        (TrustLevel::Low, 6, 6)
+        (facts.level, facts.disturbed, facts.figures),
+        (TrustLevel::Low, 5, 6)
     );
     assert_eq!(facts.stolen.map(|(_, most)| most.0), Some(0.16));
     // A stream that is far below it may be slow for that reason.
@@ -528,7 +535,7 @@ fn what_files_reach_is_one_line() {
             name: name.into(),
             operation: "read".into(),
             reached_bps: reached * tenths / 10,
-            is_late: at == 1,
+            is_disturbed: at == 1,
         };
         network.files = vec![one("nfs3:tcp", "NFS v3", 8 - 3 * at as u64)];
         network.files.push(one("ftp", "FTP", 9));

@@ -2,7 +2,7 @@
 //!
 //! Model:   the head, the trust, the verdict on all pairs and the networks have their lines; what is lost gets those that are left, at most two an entry. What does
 //!          not fit is left out from its end, clause by clause, and counted where it is an entry. A figure that is null is a dash,
-//!          one that is not distinguishable from 0 a question mark; `~` marks those of an emulation that was behind schedule.
+//!          one that is not distinguishable from 0 a question mark; `~` marks what a disturbance leaves uncertain.
 //! Units:   µs; bits a second, decimal; per cent.
 //! Checked: the tests of `screen`; `tests/screen.rs` of the command.
 
@@ -39,6 +39,8 @@ const KERNEL: usize = 5;
 /// From this part on a message is the line's.
 const DISTANCE: f64 = 0.9;
 const DASH: &str = "-";
+/// What `~` says.
+const UNCERTAIN: &str = "~ uncertain";
 
 /// Where the rest of a run is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,7 +123,7 @@ impl Assessment {
         lines
     }
 
-    /// Which figures can be used though the emulation was behind schedule.
+    /// Which figures can be used though some are disturbed.
     fn usable(&self) -> Option<String> {
         let trust = &self.trust;
         let named = |all: &[Figures]| {
@@ -174,7 +176,7 @@ impl Assessment {
             let text = |service: &&AssessedFiles| {
                 let own = network.files.iter().find(|one| is_same(one, service));
                 own.map_or(DASH.into(), |one| {
-                    percent(share(one)) + if one.is_late { "~" } else { "" }
+                    percent(share(one)) + if one.is_disturbed { "~" } else { "" }
                 })
             };
             let texts: Vec<String> = services.iter().map(text).collect();
@@ -341,7 +343,10 @@ impl Columns {
         let names = all.networks.iter().take(NETWORKS);
         let widest = names.map(|network| plain(&network.network).chars().count());
         Self {
-            name: widest.max().unwrap_or(0).clamp(8, COLUMNS - rest),
+            name: widest
+                .max()
+                .unwrap_or(0)
+                .clamp(UNCERTAIN.len(), COLUMNS - rest),
             paths,
             kernel,
         }
@@ -372,8 +377,8 @@ impl Columns {
         }
         let kernel_at = paths_at + self.paths * (1 + ONE_WAY) + 1;
         titles.extend(kernel.as_deref().map(|name| (kernel_at, name)));
-        let is_late = all.networks.iter().take(NETWORKS).any(has_late);
-        let mark = if is_late { "~ behind" } else { "" };
+        let is_any = all.networks.iter().take(NETWORKS).any(has_disturbed);
+        let mark = if is_any { UNCERTAIN } else { "" };
         let mut first = vec!["reached/possible ".to_owned()];
         let mut second = vec![String::new()];
         for path in &all.paths {
@@ -405,14 +410,14 @@ impl Columns {
     }
 }
 
-fn has_late(network: &AssessedNetwork) -> bool {
+fn has_disturbed(network: &AssessedNetwork) -> bool {
     let mut one_way = network.one_way.iter().flatten();
-    network.is_stream_late || one_way.any(|one| one.is_late)
+    network.is_stream_disturbed || one_way.any(|one| one.is_disturbed)
 }
 
 /// What stands after a figure.
-const fn mark(is_late: bool) -> char {
-    if is_late { '~' } else { ' ' }
+const fn mark(is_disturbed: bool) -> char {
+    if is_disturbed { '~' } else { ' ' }
 }
 
 /// `94.1/94.1 Mb/s 100%`.
@@ -442,7 +447,7 @@ fn stream(network: &AssessedNetwork) -> String {
         "{}/{} {unit} {share:>4}{}",
         figure(network.reached_bps),
         figure(network.possible_bps),
-        mark(network.is_stream_late)
+        mark(network.is_stream_disturbed)
     )
 }
 
@@ -479,8 +484,8 @@ fn taken_apart(one: &OneWay) -> String {
             None => DASH.into(),
         });
         let [wire, hosts, library] = texts;
-        let (all, late) = (micros(whole), mark(one.is_late));
-        return format!("{wire:>3}+{hosts:>3}+{library:>3}={all:>5}{late}");
+        let (all, mark) = (micros(whole), mark(one.is_disturbed));
+        return format!("{wire:>3}+{hosts:>3}+{library:>3}={all:>5}{mark}");
     }
     let largest = known
         .into_iter()
@@ -496,7 +501,7 @@ fn taken_apart(one: &OneWay) -> String {
         let percent = (percent * 10.0).floor() / 10.0;
         format!("{name} {percent:.digits$}%=")
     });
-    format!("{part}{all}{}", mark(one.is_late))
+    format!("{part}{all}{}", mark(one.is_disturbed))
 }
 
 /// A line with titles in it, each at its column.

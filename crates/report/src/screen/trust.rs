@@ -1,16 +1,15 @@
 //! How far the figures of a run can be trusted, and why.
 //!
-//! Model:   low: nothing was measured, the emulation was behind schedule in a quarter of its cells, or a hypervisor took 5 % of a host's CPUs.
-//!          Medium: any cell was behind schedule, 1 % of the CPUs were taken, a cell has fewer repetitions than an interval needs, a quarter of the
-//!          medians is not known within 5 %, repetitions are missing, or another warning stands. High: else. Where the emulation was behind
-//!          schedule figures of a kind can be used if no more than a tenth of their cells is touched; rates that come within 5 % of
-//!          their ceiling are not touched, since late frames can only make them lower.
-//! Source:  the verdicts of the cells; the findings `stolen-time`, `few-launches` and `interval-not-reached`, of whose thresholds these are
+//! Model:   low: nothing was measured, a disturbance leaves a quarter of the figures uncertain, or a hypervisor took 5 % of a host's CPUs.
+//!          Medium: it leaves any uncertain, 1 % of the CPUs were taken, a cell has fewer repetitions than an interval needs, a quarter of the
+//!          medians is not known within 5 %, repetitions are missing, or another warning stands. High: else. Where a disturbance leaves
+//!          figures uncertain, those of a kind can be used if no more than a tenth of the kind is.
+//! Source:  the states of the rows; the findings `stolen-time`, `few-launches` and `interval-not-reached`, of whose thresholds these are
 //!          multiples.
-//! Units:   cells, repetitions, parts of one.
+//! Units:   figures, repetitions, parts of one.
 //! Checked: the tests of `screen`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,19 +19,17 @@ use crate::finding::noise::stolen_from;
 use crate::finding::precision::{LAUNCHES_MIN, WIDE, half_width};
 use crate::finding::{Finding, Severity, is_verdict};
 use crate::format::{counted, percent};
-use crate::index::{Index, is_main, p50};
+use crate::index::{Index, is_main};
 use crate::matrix::is_row_of_matrix;
 
-/// From this share of late cells on the trust is low.
+/// From this share of disturbed figures on the trust is low; while they are measured, of launches in which the emulation was late.
 pub(super) const LATE: f64 = 0.25;
 /// The same of stolen CPU time.
 pub(super) const STOLEN: f64 = 0.05;
 /// From this share of wide intervals on it is not high.
 const MANY_WIDE: f64 = 0.25;
-/// Figures of a kind can be used where no more of their cells are touched.
-const TOUCHED: f64 = 0.1;
-/// A rate that comes so near to its ceiling was not made lower by late frames.
-const NEAR: f64 = 0.95;
+/// Figures of a kind can be used where no more of them are disturbed.
+const FEW: f64 = 0.1;
 
 /// How far figures can be trusted.
 #[derive(
@@ -72,10 +69,10 @@ pub enum Figures {
 pub struct Trust {
     /// How far.
     pub level: TrustLevel,
-    /// Cells of emulated networks that were measured.
-    pub emulated: u64,
-    /// Of these, cells in which the emulation was behind schedule.
-    pub late: u64,
+    /// Figures that were measured, one a cell.
+    pub figures: u64,
+    /// Of these, those that a disturbance leaves uncertain.
+    pub disturbed: u64,
     /// The least and the most CPU time that a hypervisor took, over the networks where it took 1 % or more; null where it did not.
     pub stolen: Option<(Number, Number)>,
     /// The fewest and the most repetitions of a cell; null where nothing was measured.
@@ -86,9 +83,9 @@ pub struct Trust {
     pub intervals: u64,
     /// Repetitions that are missing or failed.
     pub missing: u64,
-    /// Figures that can be used though the emulation was behind schedule.
+    /// Kinds of figures that can be used though some are disturbed.
     pub usable: Vec<Figures>,
-    /// Figures that cannot.
+    /// Kinds that cannot.
     pub unusable: Vec<Figures>,
     /// The reasons, the weightiest first.
     pub reasons: Vec<String>,
@@ -117,39 +114,20 @@ impl Figures {
     }
 }
 
-/// The cells of a kind of figures: emulated, late, and touched by that.
-#[derive(Default)]
-struct Cells<'a> {
-    all: BTreeSet<&'a str>,
-    late: BTreeSet<&'a str>,
-    touched: BTreeSet<&'a str>,
-}
-
 impl Trust {
     pub(super) fn of(index: &Index<'_>, findings: &[Finding]) -> Self {
-        let mut kinds: BTreeMap<Option<Figures>, Cells<'_>> = BTreeMap::new();
         // All pairs have a verdict of their own.
-        let main = index.rows.iter().filter(|row| is_main(row));
-        let main: Vec<&ResultRow> = main.filter(|row| !is_row_of_matrix(row)).collect();
-        for row in &main {
-            let Some(verdict) = &row.verdict else {
-                continue;
-            };
-            let cells = kinds.entry(Figures::of(row)).or_default();
-            cells.all.insert(&row.cell);
-            if !verdict.kept_times() {
-                cells.late.insert(&row.cell);
-                let bound = super::networks::bound(index, row, index.line(row));
-                if !bound.is_some_and(|bps| p50(row) >= NEAR * bps) {
-                    cells.touched.insert(&row.cell);
-                }
-            }
+        let is_judged = |row: &&ResultRow| {
+            row.status == Status::Measured && is_main(row) && !is_row_of_matrix(row)
+        };
+        let measured: Vec<&ResultRow> = index.rows.iter().filter(is_judged).collect();
+        // Of each kind how many, and how many of these are disturbed.
+        let mut kinds: BTreeMap<Option<Figures>, (u64, u64)> = BTreeMap::new();
+        for row in &measured {
+            let (all, disturbed) = kinds.entry(Figures::of(row)).or_default();
+            *all += 1;
+            *disturbed += u64::from(row.is_disturbed());
         }
-        let count = |of: &dyn Fn(&Cells<'_>) -> usize| kinds.values().map(of).sum::<usize>() as u64;
-        let measured: Vec<&&ResultRow> = main
-            .iter()
-            .filter(|row| row.status == Status::Measured)
-            .collect();
         let widths = measured.iter().filter_map(|row| half_width(row));
         let widths: Vec<f64> = widths.collect();
         let repetitions = measured.iter().map(|row| row.launches);
@@ -161,8 +139,8 @@ impl Trust {
         };
         let mut trust = Self {
             level: TrustLevel::High,
-            emulated: count(&|cells| cells.all.len()),
-            late: count(&|cells| cells.late.len()),
+            figures: measured.len() as u64,
+            disturbed: kinds.values().map(|(_, disturbed)| disturbed).sum(),
             stolen: ends(&stolen),
             repetitions: repetitions.clone().min().zip(repetitions.max()),
             wide: widths.iter().filter(|width| **width > WIDE).count() as u64,
@@ -172,10 +150,9 @@ impl Trust {
             unusable: Vec::new(),
             reasons: Vec::new(),
         };
-        if trust.late > 0 {
-            for (kind, cells) in &kinds {
-                let touched = cells.touched.len() as f64 / cells.all.len() as f64;
-                let figures = match touched <= TOUCHED {
+        if trust.disturbed > 0 {
+            for (kind, (all, disturbed)) in &kinds {
+                let figures = match *disturbed as f64 <= FEW * *all as f64 {
                     true => &mut trust.usable,
                     false => &mut trust.unusable,
                 };
@@ -200,14 +177,12 @@ impl Trust {
             self.reasons = vec![format!("nothing was measured{why}")];
             return;
         };
-        if self.late > 0 {
-            let share = self.late as f64 / self.emulated as f64;
+        if self.disturbed > 0 {
+            let share = self.disturbed as f64 / self.figures as f64;
+            let (some, all) = (self.disturbed, counted(self.figures, "figure"));
             found.push((
                 of(share >= LATE),
-                format!(
-                    "the emulation was behind schedule in {} of {} cells",
-                    self.late, self.emulated
-                ),
+                format!("a disturbance leaves {some} of {all} uncertain"),
             ));
         }
         if let Some((least, most)) = self.stolen {
@@ -249,12 +224,9 @@ impl Trust {
         self.level = worst.unwrap_or(TrustLevel::High);
         self.reasons = found.into_iter().map(|(_, reason)| reason).collect();
         if self.reasons.is_empty() {
-            let emulated = match self.emulated {
-                0 => String::new(),
-                all => format!("the emulation was on schedule in all {all} cells; "),
-            };
             self.reasons = vec![format!(
-                "{emulated}{}, no CPU time was stolen",
+                "no disturbance leaves any of {} uncertain; {}, no CPU time was stolen",
+                counted(self.figures, "figure"),
                 repetitions(least, most)
             )];
         }
@@ -272,7 +244,7 @@ fn repetitions(least: u64, most: u64) -> String {
 /// Warnings that have no figure of their own here: the rules by name.
 fn warnings(findings: &[Finding]) -> Option<(TrustLevel, String)> {
     const TOLD: [&str; 7] = [
-        "lateness",
+        "disturbed",
         "stolen-time",
         "few-launches",
         "interval-not-reached",

@@ -24,17 +24,17 @@ fn two_networks() -> Runs {
 }
 
 const SUMMARY: &str = "
-network          path  cold start  first  second  latency  stream  ceiling  reached    n½    src    dst      emulation
+network          path  cold start  first  second  latency  stream  ceiling  reached    n½    src    dst          state
                                µs     µs      µs       µs    Mb/s     Mb/s        %     B   ns/B   ns/B
 ───────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-loopback         tcp            -      -       -    4.021  19 970        -        -     -  0.301  0.388              -
-atm-oc3c:vc=svc  tcp       21 412  130.4   101.2    48.70   134.2    134.3     99.9  3713      -      -  1 of 5 behind
-atm-oc3c:vc=svc  udp            -      -       -    41.30       -        -        -     -      -      -  1 of 1 behind
+loopback         tcp            -      -       -    4.021  19 970        -        -     -  0.301  0.388          sound
+atm-oc3c:vc=svc  tcp       21 412  130.4   101.2    48.70   134.2    134.3     99.9  3713      -      -  1/5 uncertain
+atm-oc3c:vc=svc  udp            -      -       -    41.30       -        -        -     -      -      -  1/1 uncertain
 
 Medians. cold start: time to first reply including ARP and connect (8 B); first, second: round trips of its first
 messages; latency: one-way latency, RTT/2, warm (1 B); n½: half-performance size, at which single messages reach half of
-the ceiling, or of their own best; src, dst: CPU time per byte of the sender and the receiver; emulation: cells in which
-it was behind schedule, so that latencies are too high.";
+the ceiling, or of their own best; src, dst: CPU time per byte of the sender and the receiver; state: whether the
+figures are sound, or how many of them are uncertain. 2 of 8 figures uncertain: the emulation behind schedule (2).";
 
 #[test]
 fn the_summary_reads_without_a_plot() {
@@ -51,12 +51,12 @@ loopback         tcp            -      -       -    4.021
 atm-oc3c:vc=svc  tcp       21 412  130.4   101.2    48.70
 atm-oc3c:vc=svc  udp            -      -       -    41.30
 
-network          path  stream  ceiling  reached    n½    src    dst      emulation
+network          path  stream  ceiling  reached    n½    src    dst          state
                          Mb/s     Mb/s        %     B   ns/B   ns/B
 ──────────────────────────────────────────────────────────────────────────────────
-loopback         tcp   19 970        -        -     -  0.301  0.388              -
-atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1 of 5 behind
-atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1 of 1 behind
+loopback         tcp   19 970        -        -     -  0.301  0.388          sound
+atm-oc3c:vc=svc  tcp    134.2    134.3     99.9  3713      -      -  1/5 uncertain
+atm-oc3c:vc=svc  udp        -        -        -     -      -      -  1/1 uncertain
 ";
 
 #[test]
@@ -82,11 +82,11 @@ fn several_waits_are_a_column() {
 }
 
 const LOADED: &str = "
-network   path  load  cold start  first  second  latency  stream  ceiling  reached  n½   src   dst  emulation
+network   path  load  cold start  first  second  latency  stream  ceiling  reached  n½   src   dst  state
                               µs     µs      µs       µs    Mb/s     Mb/s        %   B  ns/B  ns/B
-──────────────────────────────────────────────────────────────────────────────────────────────────────────────
-atm-oc3c  udp   idle           -      -       -    40.00       -        -        -   -     -     -          -
-atm-oc3c  udp   0.9            -      -       -    52.10       -        -        -   -     -     -          -
+──────────────────────────────────────────────────────────────────────────────────────────────────────────
+atm-oc3c  udp   idle           -      -       -    40.00       -        -        -   -     -     -  sound
+atm-oc3c  udp   0.9            -      -       -    52.10       -        -        -   -     -     -  sound
 ";
 
 #[test]

@@ -115,8 +115,8 @@ pub(crate) struct Below<'l> {
     pub is_expected: bool,
     /// The rules that explain it.
     pub causes: Vec<String>,
-    /// Whether the emulation did not keep its times in this measurement.
-    pub is_late: bool,
+    /// Whether a disturbance leaves this figure uncertain.
+    pub is_disturbed: bool,
 }
 
 impl Words for Below<'_> {
@@ -139,10 +139,10 @@ impl Words for Below<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        let explained = match (self.causes.is_empty(), self.is_late) {
+        let explained = match (self.causes.is_empty(), self.is_disturbed) {
             (false, _) => format!("see {}, which explains it", self.causes.join(" and ")),
-            (true, true) => "the emulation was behind schedule in this measurement (lateness): measure again where it is on schedule, \
-                before anything else is suspected"
+            (true, true) => "a disturbance leaves this figure uncertain (disturbed): measure again on a quiet machine, before anything else \
+                             is suspected"
                 .into(),
             (true, false) => "no limit of window, buffer, CPU or loss explains it: look at the interface (`ethtool -S`), its queues, the \
                               switch between, and other traffic"

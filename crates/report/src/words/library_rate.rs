@@ -19,8 +19,8 @@ pub(crate) struct Slow<'l> {
     pub possible_bps: f64,
     /// The transport beneath, and what it reaches.
     pub transport: Option<(&'static str, f64)>,
-    /// Whether the emulation was behind schedule in this measurement.
-    pub is_late: bool,
+    /// Whether a disturbance leaves this figure uncertain.
+    pub is_disturbed: bool,
 }
 
 impl Slow<'_> {
@@ -62,10 +62,9 @@ impl Words for Slow<'_> {
     }
 
     fn remedy(&self) -> Option<String> {
-        let text = match self.is_late {
+        let text = match self.is_disturbed {
             true => {
-                "the emulation was behind schedule in this measurement (lateness): measure again where it is not, before the \
-                     library is suspected"
+                "a disturbance leaves this figure uncertain (disturbed): measure again on a quiet machine, before the library is suspected"
             }
             false => {
                 "compare sizes (`sonde probe throughput --mode message --size 1KiB..4MiB`): a library that copies or waits for an \

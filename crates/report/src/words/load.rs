@@ -124,7 +124,7 @@ impl Words for Apart<'_> {
 
     fn remedy(&self) -> Option<String> {
         Some(
-            "check that the load was delivered (`load-reached`), the emulation on schedule (`lateness`) and the hosts' CPU sufficient; \
+            "check that the load was delivered (`load-reached`), the emulation on schedule (`disturbed`) and the hosts' CPU sufficient; \
              more repetitions (`--launches N`) narrow the intervals"
                 .into(),
         )

@@ -2,12 +2,12 @@
 //! program.
 //!
 //! Units:   nanoseconds; shares; of frames in millionths, of all that the network took.
-//! Checked: `lost_frames_are_a_share_of_all_and_have_their_place`.
+//! Checked: `lost_frames_are_a_share_of_all_and_have_their_place`, `what_is_timed_has_what_met_a_disturbance`.
 
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
 use sonde_lab::Report;
-use sonde_measure::{Away, Evidence, Fixed, LoadFlow, NetworkLoss};
-use sonde_probe::SizeOutcome;
+use sonde_measure::{Away, Evidence, Fixed, LoadFlow, NetworkLoss, Touch};
+use sonde_probe::{Seen, SizeOutcome};
 
 /// Puts it there.
 pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched>) {
@@ -22,18 +22,20 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
 }
 
 /// What a size gave; where it is known when its samples were taken, with those of them that met a time in which the emulation was `behind`
-/// or either side waited for a CPU.
+/// or either side waited for a CPU. A stream has slices for samples.
 pub fn touched(size: &SizeOutcome, behind: &[Away]) -> Vec<Measurement> {
     let mut measurements = size.measurements.clone();
-    let Some(moments) = &size.moments else {
-        return measurements;
+    let touch = match &size.seen {
+        None => return measurements,
+        Some(Seen::Samples(moments)) => Touch::Samples(moments.touched(behind)),
+        Some(Seen::Stream { slices, resent }) => slices.slices(behind, *resent),
     };
     let is_timed = |one: &&mut Measurement| {
         let quantity = matches!(one.quantity, Quantity::LatencyNs | Quantity::ThroughputBps);
         quantity && one.phase == Phase::Warm && one.step.is_none()
     };
     for one in measurements.iter_mut().filter(is_timed) {
-        one.touched = Some(moments.touched(behind));
+        one.touched = Some(touch.clone());
     }
     measurements
 }
@@ -82,7 +84,64 @@ pub fn lost(report: &Report, record: &mut LaunchRecord) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sonde_measure::{CellResult, Loss, Text};
+    use sonde_measure::{CellResult, Loss, Moments, Text};
+
+    #[test]
+    fn what_is_timed_has_what_met_a_disturbance() {
+        let measurement = |quantity, phase| Measurement {
+            touched: None,
+            quantity,
+            phase,
+            step: None,
+            series: std::iter::once(5).collect(),
+            reason: None,
+        };
+        let moments = Moments {
+            origin_ns: 100,
+            samples: vec![[0, 10, 5], [0, 10, 6]],
+            away: Vec::new(),
+        };
+        let of = |quantity, seen| {
+            let size = SizeOutcome {
+                size_bytes: 1,
+                measurements: vec![
+                    measurement(quantity, Phase::Warm),
+                    measurement(quantity, Phase::Cold),
+                    measurement(Quantity::Retransmits, Phase::Warm),
+                ],
+                slots: sonde_probe::Slots::default(),
+                seen: Some(seen),
+            };
+            let behind = [Away {
+                from_ns: 101,
+                to_ns: 102,
+                most_ns: 1,
+            }];
+            let all = touched(&size, &behind);
+            all.into_iter().map(|one| one.touched).collect::<Vec<_>>()
+        };
+        let series = |values: &[u64]| values.iter().copied().collect();
+        assert_eq!(
+            of(Quantity::LatencyNs, Seen::Samples(moments.clone())),
+            [Some(Touch::Samples(series(&[5]))), None, None]
+        );
+        let stream = |resent| Seen::Stream {
+            slices: moments.clone(),
+            resent,
+        };
+        let slices = |touched: &[u64]| Touch::Slices {
+            all: series(&[5, 6]),
+            touched: series(touched),
+        };
+        assert_eq!(
+            of(Quantity::ThroughputBps, stream(false)),
+            [Some(slices(&[5])), None, None]
+        );
+        assert_eq!(
+            of(Quantity::ThroughputBps, stream(true)),
+            [Some(slices(&[5, 6])), None, None]
+        );
+    }
 
     #[test]
     fn lost_frames_are_a_share_of_all_and_have_their_place() {

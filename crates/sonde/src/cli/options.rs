@@ -76,8 +76,8 @@ pub struct Common {
     /// Print each event as a line of JSON when it happens: start, row (after each repetition, as it stands), warning, end.
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub json_stream: bool,
-    /// Exit with 3 where the emulation deviated from the model (behind schedule, or frames lost outside of it) or a
-    /// confidence interval is too wide.
+    /// Exit with 3 where a figure is uncertain for another reason than how many its repetitions and samples are and how far they differ: a
+    /// disturbance, frames lost outside of the model, unauthenticated peers.
     #[arg(long)]
     pub strict: bool,
     /// Print what would be measured, and how long it takes.

@@ -11,7 +11,7 @@ use crate::any_path::AnyPath;
 use crate::failure::Failure;
 use crate::plan::{Mode, Plan, ProbePlan};
 use crate::report;
-use sonde_measure::{Quantity, ResultRow, Testbed, VerdictStatus};
+use sonde_measure::{Quantity, ResultRow, Testbed};
 use sonde_units::Ratio;
 use std::path::Path;
 
@@ -51,9 +51,8 @@ fn bounds(rows: &[ResultRow], within: Ratio, plan: &Plan) -> Vec<Requirement> {
         if row.step.is_some() || (row.testbed == Testbed::Local && has_networks) {
             continue;
         }
-        let is_untrue =
-            (row.verdict.as_ref()).is_some_and(|verdict| verdict.status == VerdictStatus::Failed);
-        let (Some(p50), Some(is_rate), false) = (row.p50, is_rate(row.quantity), is_untrue) else {
+        let (Some(p50), Some(is_rate), true) = (row.p50, is_rate(row.quantity), row.is_reliable())
+        else {
             continue;
         };
         let Some((probe, path)) = measured(plan, row) else {

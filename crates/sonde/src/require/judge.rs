@@ -1,7 +1,7 @@
 //! Requirements held against the rows of a run.
 //!
-//! Model:   a row passes, fails, or is inconclusive: where the emulation deviated from its model, where the bound lies within the
-//!          interval of the median, where the ceiling that a part is wanted of is not known, and where a quantile was not worked
+//! Model:   a row passes, fails, or is inconclusive: where frames were lost outside of the model or the figure is above it, where the bound lies
+//!          within the interval of the median (of a disturbed one that of an undisturbed machine, which may be without an end), where the ceiling that a part is wanted of is not known, and where a quantile was not worked
 //!          out of too few samples. Of these a maximum fails still where a lower quantile is above it; it passes where all of n
 //!          samples are below it and that would happen less than once in twenty, were the quantile above: q^n <= 0.05. What was
 //!          not measured fails. A pair that fails, and passes each time that it was measured again, is inconclusive. A requirement fails with any row, else is inconclusive with any; without a row it fails. The
@@ -15,7 +15,7 @@
 
 use super::{Requirement, is_again};
 use crate::plan::{Mode, Plan};
-use sonde_measure::{Judged, Number, Quantity, ResultRow, Run, Status, Testbed, VerdictStatus};
+use sonde_measure::{Doubt, Judged, Number, Quantity, ResultRow, Run, Status, Testbed};
 use sonde_record::{JudgedRequirement, JudgedRow};
 use sonde_report::{counted, figure};
 use std::collections::BTreeMap;
@@ -146,22 +146,35 @@ impl Requirement {
             return self.judge_few(judged, least);
         };
         judged.hold(value, least, self.max);
-        let is_untrue =
-            (row.verdict.as_ref()).is_some_and(|verdict| verdict.status == VerdictStatus::Failed);
-        let ends = row
-            .ci95_low
-            .zip(row.ci95_high)
-            .filter(|_| self.statistic.is_median());
-        let is_within =
-            |bound: f64| ends.is_some_and(|(low, high)| low.0 < bound && bound < high.0);
-        if is_untrue {
+        let ends = self.ends(row);
+        let is_within = |bound: f64| ends.is_some_and(|(low, high)| low < bound && bound < high);
+        if [least, self.max].into_iter().flatten().any(is_within) {
             judged.state = Judged::Inconclusive;
-            judged.why = Some("the emulation deviated from its model".into());
-        } else if [least, self.max].into_iter().flatten().any(is_within) {
-            judged.state = Judged::Inconclusive;
-            judged.why = Some("95 % CI around the bound; more repetitions narrow it".into());
+            judged.why = Some(match row.is_reliable() {
+                true => "95 % CI around the bound; more repetitions narrow it".into(),
+                false => format!("uncertain: {}", row.why.as_deref().unwrap_or_default()),
+            });
         }
         judged
+    }
+
+    /// Between what the statistic lies; none where that is not known, and it counts as it is.
+    fn ends(&self, row: &ResultRow) -> Option<(f64, f64)> {
+        let anywhere = (f64::NEG_INFINITY, f64::INFINITY);
+        let is_bounded = |doubt: &Doubt| {
+            matches!(doubt, Doubt::Disturbed | Doubt::Late) || doubt.is_of_repetitions()
+        };
+        if row.is_reliable() {
+            let ends = row.ci95_low.zip(row.ci95_high);
+            let ends = ends.filter(|_| self.statistic.is_median());
+            return ends.map(|(low, high)| (low.0, high.0));
+        }
+        if !(self.statistic.is_median() && row.doubts.iter().all(is_bounded)) {
+            return Some(anywhere);
+        }
+        let low = row.undisturbed_low.map_or(anywhere.0, |low| low.0);
+        let high = row.undisturbed_high.map_or(anywhere.1, |high| high.0);
+        Some((low, high))
     }
 
     /// A pair that fails and was measured again, with more time, fails only where it does so again.
@@ -205,12 +218,10 @@ impl Requirement {
     fn judge_few(&self, mut judged: RowJudgement, least: Option<f64>) -> RowJudgement {
         let row = judged.row.clone();
         let name = self.statistic.name();
-        let is_untrue =
-            (row.verdict.as_ref()).is_some_and(|verdict| verdict.status == VerdictStatus::Failed);
         let lower = [row.p99, row.p90, row.p50].into_iter().flatten().next();
         let few = format!("{name} needs more than {}", counted(row.samples, "sample"));
         judged.why = Some(few);
-        let (Some(most), None, false) = (self.max, least, is_untrue) else {
+        let (Some(most), None, true) = (self.max, least, row.is_reliable()) else {
             return judged;
         };
         if let Some(lower) = lower.filter(|lower| lower.0 > most) {
@@ -415,7 +426,7 @@ fn ceiling(run: &Run, row: &ResultRow) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{row, run, untrue};
+    use super::super::testing::{late, row, run};
     use super::super::{column, requirement};
     use super::*;
     use sonde_measure::{Ceiling, NetworkRecord, NetworkRow, Phase};
@@ -454,12 +465,25 @@ mod tests {
             Judged::Inconclusive
         );
         assert_eq!(state("throughput>=800Mbit", &[wide]).0, Judged::Pass);
-        let mut late = fast.clone();
-        late.verdict = Some(untrue());
+        let mut late = late(&fast);
         assert_eq!(
             state("throughput>=1Gbit", &[late.clone()]).0,
             Judged::Inconclusive
         );
+        // Whatever the disturbance did, it lies between these.
+        late.undisturbed_low = Some(Number(1.5e9));
+        assert_eq!(state("throughput>=1Gbit", &[late.clone()]).0, Judged::Pass);
+        assert_eq!(
+            state("throughput>=1.8Gbit", &[late.clone()]).0,
+            Judged::Inconclusive
+        );
+        late.undisturbed_high = Some(Number(3e9));
+        assert_eq!(state("throughput>=4Gbit", &[late.clone()]).0, Judged::Fail);
+        let lost = ResultRow {
+            doubts: vec![Doubt::Late, Doubt::FramesLost],
+            ..late.clone()
+        };
+        assert_eq!(state("throughput>=4Gbit", &[lost]).0, Judged::Inconclusive);
         assert_eq!(
             state("throughput>=4Gbit", &[late, fast.clone()]).0,
             Judged::Fail

@@ -3,7 +3,7 @@
 //! Checked: they are what the tests of this module are made of.
 
 use sonde_measure::{
-    NetworkRecord, Number, Quantity, ResultRow, Run, RunHead, RunState, Verdict, VerdictStatus,
+    Doubt, NetworkRecord, Number, Quantity, ResultRow, Run, RunHead, RunState, State,
 };
 
 /// A run without a launch.
@@ -40,26 +40,18 @@ pub fn row(quantity: Quantity, p50: f64, (src, dst): (&str, &str)) -> ResultRow 
         "size_bytes": 1, "phase": "warm", "step": null, "cell": "c", "launches": 1, "samples": 1,
         "quantity": quantity, "min": null, "p50": Number(p50), "p90": null, "p99": null, "p999": null, "max": null,
         "mean": null, "ci95_low": null, "ci95_high": null, "touched_share": null, "undisturbed_low": null,
-        "undisturbed_high": null, "status": "measured", "reason": null, "state": "sound", "why": null,
-        "backpressure": null, "verdict": null,
+        "undisturbed_high": null, "status": "measured", "reason": null, "state": "sound", "doubts": [],
+        "why": null, "backpressure": null, "verdict": null,
     });
     serde_json::from_value(value).expect("it has the fields of a row")
 }
 
-/// What an emulation that was behind schedule has in its rows.
-pub fn untrue() -> Verdict {
-    Verdict {
-        status: VerdictStatus::Failed,
-        deliveries: 10,
-        late: 10,
-        late_share: Some(1.0),
-        bound_ns: 50_000,
-        lateness_p50_ns: None,
-        lateness_p99_ns: None,
-        lateness_max_ns: None,
-        attachment_losses: 0,
-        gate_rearmed: 0,
-        above_bound: None,
-        reasons: vec!["late".into()],
+/// The row as it is where the emulation was behind schedule.
+pub fn late(row: &ResultRow) -> ResultRow {
+    ResultRow {
+        state: State::Uncertain,
+        doubts: vec![Doubt::Late],
+        why: Some("late".into()),
+        ..row.clone()
     }
 }
