@@ -98,6 +98,14 @@ pub(crate) struct Index<'a> {
     repetitions: BTreeMap<&'a str, Vec<Repetition<'a>>>,
 }
 
+impl Index<'_> {
+    /// The figures: what was measured of what the probes are for.
+    pub fn figures(&self) -> impl Iterator<Item = &ResultRow> {
+        let measured = self.rows.iter();
+        measured.filter(|row| row.status == Status::Measured && is_main(row))
+    }
+}
+
 impl<'a> Index<'a> {
     pub fn new(run: &'a Run) -> Self {
         // Repeated to see drift, and no result of its own.

@@ -26,7 +26,7 @@ use crate::anatomy::AnatomyRow;
 use crate::finding::Severity;
 use crate::fit::{HalfSize, half_size};
 use crate::format::{bytes, completion, counted, percent, significant};
-use crate::index::{Index, LATENCY, START, is_main, p50, step};
+use crate::index::{Index, LATENCY, START, p50, step};
 use crate::queueing::QueueingRow;
 use crate::sweep::SweepCurve;
 use crate::view::View;
@@ -150,7 +150,7 @@ fn summary_line(index: &Index<'_>, line: &Line) -> Vec<String> {
 
 /// Whether the figures of a line are sound, or how many of them are not.
 fn state(index: &Index<'_>, line: &Line) -> String {
-    let rows = main_rows(index).filter(|row| index.line(row) == line);
+    let rows = index.figures().filter(|row| index.line(row) == line);
     let (mut all, mut uncertain) = (0, 0);
     for row in rows {
         all += 1;
@@ -163,23 +163,17 @@ fn state(index: &Index<'_>, line: &Line) -> String {
     }
 }
 
-/// What was measured of what the probes are for.
-fn main_rows<'i>(index: &'i Index<'_>) -> impl Iterator<Item = &'i ResultRow> {
-    let rows = index.rows.iter();
-    rows.filter(|row| is_main(row) && row.status == Status::Measured)
-}
-
 /// How many figures are uncertain, and for what; none where all are sound.
 fn uncertain(index: &Index<'_>) -> Option<String> {
     let mut doubts: BTreeMap<Doubt, usize> = BTreeMap::new();
-    let uncertain = main_rows(index).filter(|row| row.state == State::Uncertain);
+    let uncertain = index.figures().filter(|row| row.state == State::Uncertain);
     let uncertain = uncertain.inspect(|row| {
         for doubt in &row.doubts {
             *doubts.entry(*doubt).or_default() += 1;
         }
     });
     let uncertain = uncertain.count();
-    let all = main_rows(index).count() as u64;
+    let all = index.figures().count() as u64;
     let each = doubts
         .iter()
         .map(|(doubt, rows)| format!("{} ({rows})", doubt.words()));

@@ -8,19 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use sonde_measure::{ResultRow, Status};
+use sonde_measure::ResultRow;
 
 use super::{Finding, Severity};
-use crate::index::{Index, is_main, p50};
+use crate::index::{Index, p50};
 use crate::words::disturbed::Disturbed;
 
 /// `disturbed` under a load or idle, once a network.
 pub(super) fn of_load(index: &Index<'_>, load: Option<&str>) -> Vec<Finding> {
     let mut networks: BTreeMap<&str, (usize, Vec<&ResultRow>)> = BTreeMap::new();
-    let is_judged = |row: &&ResultRow| {
-        is_main(row) && row.status == Status::Measured && row.load.as_deref() == load
-    };
-    for row in index.rows.iter().filter(is_judged) {
+    for row in index.figures().filter(|row| row.load.as_deref() == load) {
         let (judged, disturbed) = networks.entry(&row.network).or_default();
         *judged += 1;
         if row.is_disturbed() {

@@ -32,9 +32,7 @@ pub(crate) fn half_width(row: &ResultRow) -> Option<f64> {
 /// `interval-not-reached`.
 pub(super) fn wide(index: &Index<'_>) -> Option<Finding> {
     let widths: Vec<(f64, &ResultRow)> = index
-        .rows
-        .iter()
-        .filter(|row| row.status == Status::Measured && is_main(row))
+        .figures()
         .filter_map(|row| Some((half_width(row)?, row)))
         .collect();
     let wide = widths.iter().filter(|(width, _)| *width > WIDE).count();
@@ -58,13 +56,7 @@ pub(super) fn wide(index: &Index<'_>) -> Option<Finding> {
 
 /// `few-launches`.
 pub(super) fn few_launches(index: &Index<'_>) -> Option<Finding> {
-    let main = || {
-        index
-            .rows
-            .iter()
-            .filter(|row| row.status == Status::Measured && is_main(row))
-            .filter(|row| !is_row_of_matrix(row))
-    };
+    let main = || index.figures().filter(|row| !is_row_of_matrix(row));
     let few: Vec<u64> = main()
         .map(|row| row.launches)
         .filter(|launches| *launches < LAUNCHES_MIN)

@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_measure::{Number, ResultRow, Status};
+use sonde_measure::{Number, ResultRow};
 
 use crate::finding::noise::stolen_from;
 use crate::finding::precision::{LAUNCHES_MIN, WIDE, half_width};
 use crate::finding::{Finding, Severity, is_verdict};
 use crate::format::{counted, percent};
-use crate::index::{Index, is_main};
+use crate::index::Index;
 use crate::matrix::is_row_of_matrix;
 
 /// From this share of disturbed figures on the trust is low; while they are measured, of launches in which the emulation was late.
@@ -117,10 +117,8 @@ impl Figures {
 impl Trust {
     pub(super) fn of(index: &Index<'_>, findings: &[Finding]) -> Self {
         // All pairs have a verdict of their own.
-        let is_judged = |row: &&ResultRow| {
-            row.status == Status::Measured && is_main(row) && !is_row_of_matrix(row)
-        };
-        let measured: Vec<&ResultRow> = index.rows.iter().filter(is_judged).collect();
+        let figures = index.figures().filter(|row| !is_row_of_matrix(row));
+        let measured: Vec<&ResultRow> = figures.collect();
         // Of each kind how many, and how many of these are disturbed.
         let mut kinds: BTreeMap<Option<Figures>, (u64, u64)> = BTreeMap::new();
         for row in &measured {
