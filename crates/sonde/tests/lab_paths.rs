@@ -116,11 +116,15 @@ fn frames_stream_and_have_no_start_up() {
             ("quantity", "throughput_bps".into()),
         ];
         let found = of(&rows_of_stream, &wanted);
-        // Of two repetitions beside other labs one may stand still; 1,472 of 1,538 bytes are the most on a line of 100 Mb/s,
-        // to which the edges of a second add 0.3 % where the lab is late.
+        // Of two repetitions beside other labs one may stand still; 1,472 of 1,538 bytes are the most on a line of 100 Mb/s. Where the
+        // receiver is woken late frames of more than a second may come within one: then the row says so.
         let rate = found[0]["max"].as_f64().unwrap();
-        assert!(
-            rate > 1e6 && rate <= 1e8 * 1_472.0 / 1_538.0 * 1.003,
+        let doubts = found[0]["doubts"].as_array().unwrap();
+        let is_above = doubts.contains(&"above_bound".into());
+        assert!(rate > 1e6 && rate < 1e8, "{:#}", found[0]);
+        assert_eq!(
+            rate > 1e8 * 1_472.0 / 1_538.0 * 1.003,
+            is_above,
             "{:#}",
             found[0]
         );
