@@ -697,7 +697,7 @@ impl Outcome {
     }
 }
 
-/// How many figures cannot be relied on, by each of the reasons; strangers are told by launches.
+/// How many figures cannot be relied on, by each of the reasons. Unauthenticated peers are counted by repetitions, elsewhere.
 fn unreliable(rows: &[ResultRow]) -> Vec<String> {
     let measured = || rows.iter().filter(|row| row.status == Status::Measured);
     let all = counted(measured().count() as u64, "figure");
