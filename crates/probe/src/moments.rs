@@ -4,12 +4,14 @@
 //!          a millisecond or more, between two samples. A block that waited beyond what its round trips usually wait, by more than
 //!          90 us and 5 % of one, is a time in which another program had the CPU. Usual waits are those for the program at the
 //!          other end and for the emulation, where they share a CPU. They are much alike, and disturbances are not: what is
-//!          usual is the median, but where three tenths of the blocks agree best (the shorth) on less than half of it: then most
-//!          are disturbed, and these are not.
+//!          usual is the median of the blocks around, but where three tenths of these agree best (the shorth) on less than half of it: then
+//!          most are disturbed, and these are not; and at most twice that of all blocks. A machine has slower and faster times. Of round trips, of which one follows the other, such a block takes longer than usual,
+//!          too, by as much: a CPU that both ends share goes from one to the other more or less often at no cost. A stream's may not:
+//!          what waited is caught up.
 //! Source:  Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`; the shorth: Andrews et al., Robust Estimates of Location, 1972.
 //!          Deviations: of three tenths in place of a half.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
-//! Checked: `a_log_has_the_times_of_its_samples`, `what_is_usual_is_no_absence`, `full_logs_fit_into_a_frame`; `planted_preemptions_are_found` in
+//! Checked: `a_log_has_the_times_of_its_samples`, `what_is_usual_is_no_absence`, `what_takes_no_longer_was_not_disturbed`, `full_logs_fit_into_a_frame`; `planted_preemptions_are_found` in
 //!          `tests/moments.rs`.
 
 use sonde_measure::{Away, Moments};
@@ -26,6 +28,8 @@ const SAMPLES_OF_RANKS_MAX: u64 = 20_000;
 const BLOCK_NS: u64 = 1_000_000;
 /// Blocks that are kept, a minute of them.
 const BLOCKS_MAX: usize = 60_000;
+/// Blocks before and after one by which it is told what is usual.
+const NEAR: usize = 25;
 /// A wait beyond the usual is noticed from here on, and from this part of a round trip.
 const UNUSUAL_NS: u64 = 90_000;
 const UNUSUAL_PART: u64 = 20;
@@ -109,6 +113,8 @@ struct Block {
 pub(crate) struct Waits {
     /// None where the kernel does not tell.
     queue: Option<RunQueue>,
+    /// Whether one round trip follows the other, and a wait lengthens it.
+    is_closed: bool,
     /// Round trips of a block, so that it takes its time.
     every: u64,
     trips: u64,
@@ -118,12 +124,22 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// Of the calling thread.
+    /// Of the calling thread, which takes part in round trips.
     pub(crate) fn begin() -> Self {
+        Self::of(true)
+    }
+
+    /// The same of one that sends or receives a stream.
+    pub(crate) fn of_stream() -> Self {
+        Self::of(false)
+    }
+
+    fn of(is_closed: bool) -> Self {
         let queue = RunQueue::of_this_thread();
         let waited_ns = queue.as_ref().and_then(RunQueue::waited_ns);
         Self {
             queue,
+            is_closed,
             every: 1,
             trips: 0,
             begin_ns: monotonic_ns(),
@@ -171,7 +187,7 @@ impl Waits {
             self.look();
         }
         self.queue.as_ref()?;
-        Some(absences(&self.blocks))
+        Some(absences(&self.blocks, self.is_closed))
     }
 }
 
@@ -187,31 +203,42 @@ fn closest(ascending: &[u64]) -> u64 {
     part.map_or(0, |part| part[count / 2])
 }
 
-fn absences(blocks: &[Block]) -> Vec<Away> {
-    let mut usual: Vec<u64> = blocks
-        .iter()
-        .map(|block| block.waited_ns / block.trips.max(1))
-        .collect();
-    usual.sort_unstable();
-    let median = usual.get(usual.len() / 2).copied().unwrap_or(0);
-    let closest = closest(&usual);
-    let usual_ns = if closest < median / 2 {
-        closest
-    } else {
-        median
-    };
-    let absence = |block: &Block| {
-        let beyond_ns = block
-            .waited_ns
-            .saturating_sub(usual_ns.saturating_mul(block.trips));
-        let trip_ns = (block.end_ns - block.begin_ns) / block.trips.max(1);
+/// What is usual of a round trip of these blocks.
+fn usual(blocks: &[Block], of: impl Fn(&Block) -> u64) -> u64 {
+    let each = blocks.iter().map(|block| of(block) / block.trips.max(1));
+    let mut each: Vec<u64> = each.collect();
+    each.sort_unstable();
+    let median = each.get(each.len() / 2).copied().unwrap_or(0);
+    let closest = closest(&each);
+    match closest < median / 2 {
+        true => closest,
+        false => median,
+    }
+}
+
+fn absences(blocks: &[Block], is_closed: bool) -> Vec<Away> {
+    let waited = |block: &Block| block.waited_ns;
+    let took = |block: &Block| block.end_ns - block.begin_ns;
+    let of_all = [usual(blocks, waited), usual(blocks, took)];
+    let absence = |(at, block): (usize, &Block)| {
+        let near = &blocks[at.saturating_sub(NEAR)..blocks.len().min(at + NEAR + 1)];
+        let beyond = |of: &dyn Fn(&Block) -> u64, all_ns: u64| {
+            let usual_ns = usual(near, of).min(2 * all_ns);
+            of(block).saturating_sub(usual_ns * block.trips)
+        };
+        let waited_ns = beyond(&waited, of_all[0]);
+        let beyond_ns = match is_closed {
+            true => waited_ns.min(beyond(&took, of_all[1])),
+            false => waited_ns,
+        };
+        let trip_ns = took(block) / block.trips.max(1);
         (beyond_ns > UNUSUAL_NS.max(trip_ns / UNUSUAL_PART)).then_some(Away {
             from_ns: block.begin_ns,
             to_ns: block.end_ns,
             most_ns: beyond_ns,
         })
     };
-    blocks.iter().filter_map(absence).collect()
+    blocks.iter().enumerate().filter_map(absence).collect()
 }
 
 #[cfg(test)]
@@ -271,18 +298,18 @@ mod tests {
         let mut blocks: Vec<Block> = (0..100)
             .map(|n| block(n, 10, 200_000 + n * 1_000))
             .collect();
-        assert_eq!(absences(&blocks), []);
+        assert_eq!(absences(&blocks, false), []);
         blocks[7].waited_ns += 200_000;
         // A single long one, all of which was waited.
         blocks[60] = block(60, 1, 900_000);
         let found = |blocks: &[Block]| -> Vec<u64> {
-            let away = absences(blocks);
+            let away = absences(blocks, false);
             away.iter().map(|away| away.from_ns / 1_000_000).collect()
         };
         assert_eq!(found(&blocks), [7, 60]);
         // Most of the blocks are disturbed: what is usual is seen in the others.
         for (number, block) in blocks[35..].iter_mut().enumerate() {
-            block.waited_ns += 200_000 + 37_000 * number as u64;
+            block.waited_ns += 300_000 + 37_000 * number as u64;
         }
         assert_eq!(found(&blocks), [vec![7], (35..100).collect()].concat());
         // Of a round trip of 20 ms, 5 % are 1 ms.
@@ -291,6 +318,33 @@ mod tests {
             .for_each(|one| one.end_ns = one.begin_ns + 20_000_000);
         (long[4].waited_ns, long[5].waited_ns) = (1_000_000, 1_000_001);
         assert_eq!(found(&long), [100]);
-        assert_eq!(absences(&[]), []);
+        assert_eq!(absences(&[], false), []);
+    }
+
+    #[test]
+    fn what_takes_no_longer_was_not_disturbed() {
+        // Sixteen round trips of 55 us on one CPU; in every third block it goes from one end to the other twice as often.
+        let mut now_ns = 0;
+        let mut block = |waited_ns: u64, longer_ns: u64| {
+            let begin_ns = now_ns;
+            now_ns += 880_000 + longer_ns;
+            Block {
+                begin_ns,
+                end_ns: now_ns,
+                trips: 16,
+                waited_ns: waited_ns + longer_ns,
+            }
+        };
+        let mut blocks: Vec<Block> = (0..99)
+            .map(|n| block(if n % 3 == 0 { 240_000 } else { 120_000 }, 0))
+            .collect();
+        blocks.push(block(120_000, 200_000));
+        blocks.push(block(240_000, 200_000));
+        let most = |is_closed| {
+            let away = absences(&blocks, is_closed);
+            away.iter().map(|away| away.most_ns).collect::<Vec<_>>()
+        };
+        assert_eq!(most(true), [200_000, 200_000]);
+        assert_eq!(most(false).len(), 33 + 2);
     }
 }

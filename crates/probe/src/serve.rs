@@ -464,7 +464,7 @@ fn receive(
     let mut inlet = Inlet::open(channel)?;
     let mut stream = StreamCheck::new(size, serve.spec.verify);
     let mut meter = Meter::new(window_ns);
-    let (mut waits, mut told) = (Waits::begin(), false);
+    let (mut waits, mut told) = (Waits::of_stream(), false);
     loop {
         let came = inlet.recv_some(channel)?;
         if came.is_empty() {
@@ -743,7 +743,7 @@ fn count(
 ) -> Result<SizeServed> {
     let mut burst = BatchReceiver::open(channel, size)?;
     let mut meter = Meter::new(window_ns);
-    let mut waits = Waits::begin();
+    let mut waits = Waits::of_stream();
     let mut seen = ArrivedNumbers::default();
     let (mut tell_ns, mut sent) = (0, None);
     while sent.is_none() {

@@ -143,7 +143,7 @@ impl Schedule {
             watch: None,
             begin: None,
             end: None,
-            waits: is_seen.then(Waits::begin),
+            waits: is_seen.then(Waits::of_stream),
         }
     }
 

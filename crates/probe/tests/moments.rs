@@ -57,7 +57,7 @@ fn beside(length_ns: u64) -> (Vec<Away>, Moments) {
     })
 }
 
-/// Of a hundred 95 to 100 are found on this project's machines, and where nobody disturbs 0.1 to 4 % of the time is said to be disturbed,
+/// Of a hundred 92 to 100 are found on this project's machines, and where nobody disturbs 2 to 8 % of the time is said to be disturbed,
 /// some of it rightly: the kernel's own threads run there too. Asserted is less, so that this fails by a defect alone.
 #[test]
 fn planted_preemptions_are_found() {
@@ -74,7 +74,14 @@ fn planted_preemptions_are_found() {
             let within: Vec<&Away> = planted.iter().filter(is_within).collect();
             let is_seen = |one: &&&Away| moments.away.iter().any(|other| meets(one, other));
             let found = within.iter().filter(is_seen).count();
-            let away_ns: u64 = moments.away.iter().map(|one| one.to_ns - one.from_ns).sum();
+            // Of both ends, each time once.
+            let (mut away_ns, mut until_ns) = (0, 0);
+            let mut spans = moments.away.clone();
+            spans.sort_unstable();
+            for one in spans {
+                away_ns += one.to_ns.saturating_sub(one.from_ns.max(until_ns));
+                until_ns = one.to_ns.max(until_ns);
+            }
             println!(
                 "{length_ns} ns: {found} of {} found, {away_ns} ns of {span_ns} ns disturbed, {} samples",
                 within.len(),
