@@ -36,6 +36,12 @@ pub struct Away {
 }
 
 impl Moments {
+    /// With when the other program waited.
+    pub fn beside(mut self, other: &[Away]) -> Self {
+        self.away.extend(other);
+        self
+    }
+
     /// The samples that met a time in which either program waited or the emulation was `behind`.
     pub fn touched(&self, behind: &[Away]) -> Series {
         self.met(behind, false)

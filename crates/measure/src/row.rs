@@ -337,7 +337,7 @@ pub struct ResultRow {
     /// The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did.
     pub touched_share: Option<Number>,
     /// Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples
-    /// that it met, or to all of them where it was not seen which it met; null where there is no bound, and below six launches.
+    /// that it met, or to all of them where it was not seen which it met; of fewer than six launches that of their medians. Null where there is no bound.
     pub undisturbed_low: Option<Number>,
     /// Its upper end, likewise.
     pub undisturbed_high: Option<Number>,

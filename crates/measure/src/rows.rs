@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sonde_stats::{Series, pool};
+use sonde_stats::{Bounds, Series, pool};
 
 use crate::state::{self, Doubt, Touched, Traffic, Worth};
 use crate::{
@@ -87,6 +87,25 @@ impl Run {
             .filter(|launch| !done.contains(launch))
             .map(|(cell, index)| (cell.to_string(), index))
             .collect()
+    }
+
+    /// Of a cell's repetitions each, where the undisturbed median of what the cell is about lies; `None` where it is not known which of the
+    /// samples met a disturbance, and where there are none.
+    pub fn ends(&self, cell: &CellRecord, made: &[Repetition<'_>]) -> Vec<Option<Bounds>> {
+        let of = Launched {
+            run: self,
+            cell,
+            made: made.to_vec(),
+        };
+        let (quantity, phase) = cell.factors.main();
+        let best = of.best(&of.bare((None, quantity, phase), made));
+        let limits = state::limits(quantity, of.traffic(), best);
+        let is_main = |one: &&Measurement| {
+            (one.step, one.quantity, one.phase) == (None, quantity, phase) && !one.series.is_empty()
+        };
+        let all = made.iter().map(|one| &one.result.series);
+        let mains = all.map(|series| series.iter().find(is_main));
+        mains.map(|one| state::ends(one?, limits)).collect()
     }
 
     /// Why a planned launch was not made.
@@ -198,7 +217,10 @@ impl Launched<'_> {
             .filter_map(|one| one.launch.verdict.as_ref());
         let verdict = Verdict::merged(verdicts);
         let best = self.best(&row);
-        let part = best.and_then(|best| part_of_bound(&row, best));
+        // Both ways at once it is the most that is possible, and short windows that begin late are not held against it.
+        let is_held = row.mode.as_deref() != Some("duplex");
+        let part = best.filter(|_| is_held);
+        let part = part.and_then(|best| part_of_bound(&row, best));
         let row = ResultRow {
             verdict: match part {
                 Some(part) => verdict.map(|verdict| verdict.bounded(part)),
@@ -263,11 +285,25 @@ impl Launched<'_> {
         match (factors.probe.as_str(), factors.mode.as_deref()) {
             _ if factors.load.is_some() => Traffic::Other,
             ("throughput", Some("stream")) => Traffic::Stream,
+            // Of the stream the other way the line has but acknowledgements.
+            ("pattern", Some("stream" | "duplex")) if self.is_apart() => Traffic::Stream,
+            ("pattern", Some("latency")) if self.is_apart() && !self.succeeded().any(again) => {
+                Traffic::OneMessage
+            }
             ("latency", _) | ("throughput", Some("message")) if !self.succeeded().any(again) => {
                 Traffic::OneMessage
             }
             _ => Traffic::Other,
         }
+    }
+
+    /// Whether no flow of its round shared a line with it: it was alone, or the pairs of a matching were joined by a switch.
+    fn is_apart(&self) -> bool {
+        let is_alone = |one: Repetition<'_>| one.launch.evidence.flow.together == Some(1);
+        let pattern = self.cell.factors.knobs.get("pattern");
+        let topology = self.network().and_then(|one| one.row.topology.as_deref());
+        pattern.is_some_and(|name| name == "all-pairs") && topology == Some("star")
+            || self.succeeded().all(is_alone)
     }
 
     /// What the model allows at best, in the base unit of the row's quantity. None where it states no bound, or for the sum of several
@@ -278,7 +314,7 @@ impl Launched<'_> {
             return None;
         }
         let size = match factors.mode.as_deref() {
-            Some("stream") => None,
+            Some("stream" | "duplex") => None,
             _ => row.size_bytes,
         };
         let ceilings = &self.network()?.ceilings;

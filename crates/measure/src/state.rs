@@ -141,41 +141,48 @@ pub fn limits(quantity: Quantity, traffic: Traffic, best: Option<u64>) -> (Limit
     }
 }
 
-/// Where the median of a row's launches lies, whatever of their samples met a disturbance; `None` below six launches.
+/// Where the median of a row's launches lies, whatever of their samples met a disturbance; of fewer than six, where their medians do.
 pub fn whatever(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Ends> {
     let all = launches.iter().map(|one| &one.series);
     let ends = all.filter_map(|all| bounds(all, all, (1, 2), limits));
     row_of(&ends.collect::<Vec<_>>())
 }
 
+/// Of so few launches that there is no interval, from the lowest end to the highest: what their medians may be.
 fn row_of(ends: &[Bounds]) -> Option<Ends> {
-    bounded_interval(ends, 0.95).map(|of| (of.low, of.high))
+    if let Some(of) = bounded_interval(ends, 0.95) {
+        return Some((of.low, of.high));
+    }
+    // Of lows `None` is below all values.
+    let low = ends.iter().map(|of| of.low).min()?;
+    let highs: Option<Vec<u64>> = ends.iter().map(|of| of.high).collect();
+    Some((low, highs.and_then(|highs| highs.into_iter().max())))
+}
+
+/// Where the undisturbed median of one launch lies; `None` where it is not known which of its samples met a disturbance.
+pub fn ends(launch: &Measurement, limits: (Limit, Limit)) -> Option<Bounds> {
+    match launch.touched.as_ref()? {
+        Touch::Samples(touched) => bounds(&launch.series, touched, (1, 2), limits),
+        Touch::Slices { all, touched } => {
+            rate_bounds(launch.series.median()?, all, touched, limits)
+        }
+    }
 }
 
 impl Touched {
     /// Of a row's launches; `None` where of one of them it is not known.
     pub fn of(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Self> {
         let (mut sum, mut count) = (0_u64, 0_u64);
-        let mut ends: Vec<Bounds> = Vec::new();
         for one in launches {
             let (all, touched) = match one.touched.as_ref()? {
-                Touch::Samples(touched) => {
-                    ends.extend(bounds(&one.series, touched, (1, 2), limits));
-                    (&one.series, touched)
-                }
-                Touch::Slices { all, touched } => {
-                    let most = match limits.1 {
-                        Limit::Value(most) => Some(most),
-                        Limit::Recorded | Limit::None => None,
-                    };
-                    let recorded = one.series.median()?;
-                    ends.extend(rate_bounds(recorded, all, touched, most));
-                    (all, touched)
-                }
+                Touch::Samples(touched) => (&one.series, touched),
+                Touch::Slices { all, touched } => (all, touched),
             };
             sum = sum.saturating_add(touched.count());
             count = count.saturating_add(all.count());
         }
+        let ends = launches.iter().filter_map(|one| ends(one, limits));
+        let ends: Vec<Bounds> = ends.collect();
         Some(Self {
             touched: sum,
             samples: count,

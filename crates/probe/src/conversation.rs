@@ -526,16 +526,12 @@ impl Seen {
         slices: Option<Moments>,
         away: Option<Vec<Away>>,
     ) -> Option<Self> {
-        let joined = |mut moments: Moments, other: Vec<Away>| {
-            moments.away.extend(other);
-            moments
-        };
         let Some(sent) = &measured.sent else {
             let samples = measured.moments.clone()?;
-            return Some(Self::Samples(joined(samples, away?)));
+            return Some(Self::Samples(samples.beside(&away?)));
         };
         Some(Self::Stream {
-            slices: joined(slices?, sent.away.clone()?),
+            slices: slices?.beside(sent.away.as_ref()?),
             resent: sent.window.retransmits.is_some_and(|segments| segments > 0),
         })
     }

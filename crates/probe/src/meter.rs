@@ -90,6 +90,40 @@ impl Slots {
     }
 }
 
+/// The bytes of a window in parts of 10 ms, made longer where there are too many.
+#[derive(Debug)]
+pub(crate) struct Slices(Slots);
+
+impl Slices {
+    /// With room for those of a time.
+    pub(crate) fn within(span_ns: u64) -> Self {
+        Self(Slots::within(SLICE_NS, span_ns))
+    }
+
+    /// Takes bytes that came so long after the window's begin.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, since_ns: u64, bytes: u64) {
+        self.0.on_arrival(since_ns, bytes);
+    }
+
+    /// The rates of those that lie within the window, with when they were and when the receiving thread waited; none where that is not
+    /// known.
+    pub(crate) fn moments(&self, (begin_ns, end_ns): (u64, u64), waits: Waits) -> Option<Moments> {
+        let slice_ns = self.0.slot_ns;
+        let whole = end_ns.saturating_sub(begin_ns) / slice_ns;
+        let rate = |at: usize| {
+            let bytes = self.0.bytes.get(at).copied().unwrap_or(0);
+            let bps = u128::from(bytes) * 8_000_000_000 / u128::from(slice_ns);
+            [0, slice_ns, u64::try_from(bps).unwrap_or(u64::MAX)]
+        };
+        Some(Moments {
+            origin_ns: begin_ns,
+            samples: (0..whole as usize).map(rate).collect(),
+            away: waits.end()?,
+        })
+    }
+}
+
 /// What was rated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
@@ -143,8 +177,7 @@ pub(crate) struct Meter {
     last_ns: u64,
     bytes: u64,
     slots: Slots,
-    /// Of the window.
-    slices: Slots,
+    slices: Slices,
 }
 
 impl Meter {
@@ -157,7 +190,7 @@ impl Meter {
             last_ns: 0,
             bytes: 0,
             slots: Slots::within(SLOT_NS, LEAD_IN_NS + 2 * budget_ns),
-            slices: Slots::within(SLICE_NS, 2 * budget_ns),
+            slices: Slices::within(2 * budget_ns),
         }
     }
 
@@ -201,22 +234,10 @@ impl Meter {
         self.bytes
     }
 
-    /// The rates of the slices that lie within the window, with when they were and when the receiving thread waited; none where that is not
-    /// known, and before the window has its end.
+    /// The window's slices; none where it is not known when the receiving thread waited, and before the window has its end.
     pub(crate) fn slices(&self, waits: Waits) -> Option<Moments> {
         let (begin, end) = self.begin.zip(self.end)?;
-        let slice_ns = self.slices.slot_ns;
-        let whole = (end.at_ns - begin.at_ns) / slice_ns;
-        let rate = |at: usize| {
-            let bytes = self.slices.bytes.get(at).copied().unwrap_or(0);
-            let bps = u128::from(bytes) * 8_000_000_000 / u128::from(slice_ns);
-            [0, slice_ns, u64::try_from(bps).unwrap_or(u64::MAX)]
-        };
-        Some(Moments {
-            origin_ns: begin.at_ns,
-            samples: (0..whole as usize).map(rate).collect(),
-            away: waits.end()?,
-        })
+        self.slices.moments((begin.at_ns, end.at_ns), waits)
     }
 
     pub(crate) fn into_slots(self) -> Slots {

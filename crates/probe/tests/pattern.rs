@@ -38,6 +38,7 @@ fn go(leaving: Vec<OutgoingFlow>, coming: Vec<Due>, settle_ms: u64) -> Go {
         late_max_ns: 5_000 * MS,
         gap_ns: MS,
         samples_max: 50,
+        log_max: 50,
         leaving,
         coming,
     }

@@ -15,7 +15,7 @@ mod interruption;
 mod keep;
 mod observer;
 mod progress;
-mod seen;
+pub mod seen;
 mod together;
 
 pub use interruption::{interrupted, interruption};
@@ -647,16 +647,16 @@ fn record(
     launched: Option<&Launched>,
     failure: Option<&str>,
 ) -> LaunchRecord {
-    let behind = launched
-        .and_then(|launched| launched.report.as_ref())
-        .map(Report::away);
-    let behind = behind.unwrap_or_default();
+    let behind = seen::behind(launched.and_then(|launched| launched.report.as_ref()));
     let result = |cell: &CellRecord| {
         let of = |size: &&sonde_probe::SizeOutcome| size.size_bytes == cell.factors.size_bytes;
         let given = launched.and_then(|launched| launched.outcome.sizes.iter().find(of));
         let (series, failure) = match (failure, given) {
             (Some(_), _) => (Vec::new(), failure),
-            (None, Some(size)) => (seen::touched(size, &behind), None),
+            (None, Some(size)) => {
+                let measured = size.measurements.clone();
+                (seen::touched(measured, size.seen.as_ref(), &behind), None)
+            }
             (None, None) => (
                 Vec::new(),
                 Some("the agents returned no result for this size"),

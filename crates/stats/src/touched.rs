@@ -90,14 +90,15 @@ pub fn bounds(
     })
 }
 
-/// The rate of a stream that was `recorded`, by the rates of all its slices, which are equally long, and of those that are `touched`:
-/// not below what was recorded, and not above what it is with each touched slice at `most`, the rate that the line can carry. `None`
-/// of no slices.
+/// The rate of a stream that was `recorded`, by the rates of all its slices, which are equally long, and of those that are `touched`,
+/// with what is known of the undisturbed rates of these: `limits` below and above. Where a disturbance can only have lowered it, it is
+/// not below what was recorded; and it is not above what it is with each touched slice at its limit, the rate that the line can carry.
+/// `None` of no slices.
 pub fn rate_bounds(
     recorded: u64,
     all: &Series,
     touched: &Series,
-    most: Option<u64>,
+    limits: (Limit, Limit),
 ) -> Option<Bounds> {
     let untouched = without(all, touched);
     let left: u64 = untouched.iter().map(|(_, count)| count).sum();
@@ -110,12 +111,14 @@ pub fn rate_bounds(
         sum.div_ceil(u128::from(all.count())).min(most.into()) as u64
     };
     (!all.is_empty()).then(|| Bounds {
-        low: Some(recorded),
+        // A slice that met nothing may have what was held up in a touched one: it has no least rate.
+        low: (moved == 0 || limits.0 == Limit::Recorded).then_some(recorded),
         point: Some(recorded),
-        high: match most {
+        high: match limits.1 {
             _ if moved == 0 => Some(recorded),
-            Some(most) => Some(mean(most).max(recorded)),
-            None => None,
+            Limit::Value(most) => Some(mean(most).max(recorded)),
+            Limit::Recorded => Some(recorded),
+            Limit::None => None,
         },
     })
 }
@@ -294,15 +297,22 @@ mod tests {
     fn rates_of_slices_in_closed_form() {
         let (all, touched) = (series(&[100, 100, 40, 120]), series(&[40]));
         // What was held up in the third may have come in the fourth, or not at all.
-        let of = |all: &Series, touched: &Series, most| {
-            let found = rate_bounds(90, all, touched, most).unwrap();
+        let of = |touched: &Series, limits| {
+            let found = rate_bounds(90, &all, touched, limits).unwrap();
             (found.low, found.high)
         };
-        assert_eq!(of(&all, &touched, Some(120)), (Some(90), Some(110)));
-        assert_eq!(of(&all, &touched, Some(100)), (Some(90), Some(100)));
-        assert_eq!(of(&all, &touched, None), (Some(90), None));
-        assert_eq!(of(&all, &Series::new(), None), (Some(90), Some(90)));
-        assert_eq!(rate_bounds(1, &Series::new(), &touched, Some(1)), None);
+        let most = |most| (Limit::Recorded, Limit::Value(most));
+        assert_eq!(of(&touched, most(120)), (Some(90), Some(110)));
+        assert_eq!(of(&touched, most(100)), (Some(90), Some(100)));
+        let open = (Limit::None, Limit::None);
+        assert_eq!(
+            of(&touched, (Limit::Recorded, Limit::None)),
+            (Some(90), None)
+        );
+        // Beside other traffic a disturbance may have made it faster.
+        assert_eq!(of(&touched, open), (None, None));
+        assert_eq!(of(&Series::new(), open), (Some(90), Some(90)));
+        assert_eq!(rate_bounds(1, &Series::new(), &touched, open), None);
     }
 
     /// A sample, whether it is touched, and where between the ends of its limits its undisturbed value lies, in thousandths.
@@ -366,7 +376,8 @@ mod tests {
                 }
             }
             let recorded = came.iter().sum::<u64>() / count;
-            let found = rate_bounds(recorded, &series(&came), &series(&touched), Some(MOST)).unwrap();
+            let limits = (Limit::Recorded, Limit::Value(MOST));
+            let found = rate_bounds(recorded, &series(&came), &series(&touched), limits).unwrap();
             prop_assert!(found.low.unwrap() <= truth && truth <= found.high.unwrap(), "{found:?} {truth}");
         }
     }

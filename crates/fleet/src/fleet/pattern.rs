@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use sonde_lab::Report;
 use sonde_measure::{Interference, Knobs};
-use sonde_probe::pattern::{Came, Due, Go, Join, Left, OutgoingFlow, Went, What};
+use sonde_probe::pattern::{Came, Due, Go, Join, Kind, Left, OutgoingFlow, Went, What};
 use sonde_probe::{Answer, Request, clock};
 use sonde_sys::clock::monotonic_ns;
 
@@ -29,6 +29,8 @@ const LATE_NS_MAX: u64 = 10_000_000;
 const TRIES: u32 = 3;
 /// Exchanges for one reading of a clock against the orchestrator's.
 const CLOCK_EXCHANGES: u32 = 5;
+/// Samples of a launch whose times are told, of all its flows together: 10 MB.
+const LOGGED_MAX: u64 = 400_000;
 
 /// A pattern to be measured.
 #[derive(Debug, Clone)]
@@ -120,6 +122,18 @@ struct Session {
     dropped: BTreeMap<usize, Agent>,
     bound_ns: u64,
     next_flow: u64,
+    /// As in [`Go`].
+    log_max: u64,
+}
+
+impl PatternAsk {
+    /// How many samples each flow may log.
+    fn log_max(&self) -> u64 {
+        let flows = self.rounds.iter().flat_map(|round| &round.flows);
+        let is_asking = |kind: Kind| matches!(kind, Kind::Latency | Kind::LatencyUdp);
+        let asking = flows.filter(|(_, _, what)| is_asking(what.kind)).count();
+        LOGGED_MAX / (asking as u64).max(1)
+    }
 }
 
 impl Fleet {
@@ -150,6 +164,11 @@ impl Fleet {
             dropped: BTreeMap::new(),
             bound_ns: 0,
             next_flow: 0,
+            // Times on several clocks cannot be put together.
+            log_max: match self.machines.one_clock() {
+                true => ask.log_max(),
+                false => 0,
+            },
         };
         let mut agents = BTreeMap::new();
         for host in hosts {
@@ -359,6 +378,7 @@ impl Session {
                 late_max_ns,
                 gap_ns: nanos(round.gap),
                 samples_max: round.samples_max,
+                log_max: self.log_max,
                 leaving,
                 coming,
             });

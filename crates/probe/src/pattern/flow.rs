@@ -14,6 +14,7 @@ use std::net::Shutdown;
 use std::time::Duration;
 
 use sonde_channel::payload;
+use sonde_measure::Moments;
 use sonde_stats::Series;
 use sonde_sys::clock::{monotonic_ns, realtime_minus_monotonic_ns, sleep_until_ns};
 use sonde_sys::cpu::thread_cpu_ns;
@@ -22,7 +23,9 @@ use sonde_sys::stamps::{self, Arrival};
 use super::gate::Gate;
 use super::listener::{self, Line};
 use super::{Came, Counts, Due, Go, Join, Kind, Left, OutgoingFlow, await_start};
-use crate::meter::Window;
+use crate::meter::{Slices, Window};
+use crate::moments::{Log, Waits};
+use crate::timer::Timer;
 
 /// How long a blocked call waits before the clock is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -133,6 +136,26 @@ fn ready(line: &Line) -> std::io::Result<()> {
     Ok(())
 }
 
+/// When a thread without samples waits for a CPU, where that is wanted.
+struct Watched(Option<Waits>);
+
+impl Watched {
+    fn of(go: &Go, begin: fn() -> Waits) -> Self {
+        Self((go.log_max > 0).then(begin))
+    }
+
+    /// A message is done, and the next has not begun.
+    fn passed(&mut self) {
+        if let Some(waits) = &mut self.0 {
+            waits.passed();
+        }
+    }
+
+    fn end(self) -> Option<Moments> {
+        Some(Moments::default().beside(&self.0?.end()?))
+    }
+}
+
 /// A flow that leaves this host, from its connection to its end.
 pub(super) fn leave(join: &Join, go: &Go, way: &OutgoingFlow, gate: &Gate) -> Left {
     let mut left = Left {
@@ -170,7 +193,9 @@ fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Re
     let grace_ns = grace_ns(go);
     // The window ends within the stream: its last bytes are under way when the receiver's clock says so.
     let stop_ns = end_ns + grace_ns / 4;
+    let mut watched = Watched::of(go, Waits::of_stream);
     while monotonic_ns() < stop_ns {
+        watched.passed();
         match send(line, &message, stop_ns, &mut left.bytes) {
             Ok(Moved::Deadline) => break,
             Ok(_) => {}
@@ -179,6 +204,7 @@ fn stream(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Re
             Err(error) => return Err(error),
         }
     }
+    left.seen = watched.end();
     end(line)?;
     // Its end says that the receiver has rated all.
     let deadline_ns = end_ns + grace_ns + grace_ns / 2;
@@ -197,33 +223,69 @@ fn first_ns(go: &Go, flow: u64) -> u64 {
     go.start_ns + u64::try_from(part).unwrap_or(0)
 }
 
+/// The samples of a ping-pong, and when they are taken where that is wanted.
+struct Trips<'a> {
+    left: &'a mut Left,
+    begin_ns: u64,
+    seen: Option<(Log, Waits)>,
+}
+
+impl<'a> Trips<'a> {
+    fn begin(go: &Go, left: &'a mut Left) -> Self {
+        let begin = |most: u64| (Log::begin(Timer::Monotonic, most), Waits::begin());
+        let most = go.log_max.min(go.samples_max);
+        Self {
+            left,
+            begin_ns: go.counted_ns().0,
+            seen: (most > 0).then(|| begin(most)),
+        }
+    }
+
+    /// A round trip between these times; one that began before the window does not count.
+    fn passed(&mut self, sent_ns: u64, now_ns: u64) {
+        if sent_ns < self.begin_ns {
+            return;
+        }
+        let value = (now_ns - sent_ns) / 2;
+        self.left.trips.record(value);
+        if let Some((log, waits)) = &mut self.seen {
+            log.push(sent_ns, now_ns, value);
+            waits.passed();
+        }
+    }
+
+    fn end(self) {
+        self.left.seen = self.seen.and_then(|(log, waits)| log.end(waits));
+    }
+}
+
 fn trips(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io::Result<()> {
     let mut message = payload::message(size);
     let mut answer = vec![0; message.len()];
-    let (begin_ns, end_ns) = go.counted_ns();
+    let (_, end_ns) = go.counted_ns();
     let mut at_ns = first_ns(go, left.flow);
     let mut sequence = 0;
-    while at_ns < end_ns && left.trips.count() < go.samples_max {
+    let mut trips = Trips::begin(go, left);
+    while at_ns < end_ns && trips.left.trips.count() < go.samples_max {
         sleep_until_ns(at_ns);
         payload::stamp(&mut message, sequence);
         sequence = sequence.wrapping_add(1);
         let sent_ns = monotonic_ns();
         let deadline_ns = end_ns + grace_ns(go);
-        let sent = send(line, &message, deadline_ns, &mut left.bytes)?;
+        let sent = send(line, &message, deadline_ns, &mut trips.left.bytes)?;
         let came = recv(line, &mut answer, deadline_ns)?;
         let (Moved::Whole, Moved::Whole) = (sent, came) else {
-            left.lost += 1;
+            trips.left.lost += 1;
             return Ok(());
         };
         let now_ns = monotonic_ns();
         if answer != message {
             return Err(other("an answer is not what was sent"));
         }
-        if sent_ns >= begin_ns {
-            left.trips.record((now_ns - sent_ns) / 2);
-        }
+        trips.passed(sent_ns, now_ns);
         at_ns = now_ns + go.gap_ns;
     }
+    trips.end();
     end(line)
 }
 
@@ -239,13 +301,14 @@ fn trips_udp(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io:
     let (begin_ns, end_ns) = go.counted_ns();
     let mut at_ns = first_ns(go, left.flow);
     let mut sequence = 0;
-    while at_ns < end_ns && left.trips.count() < go.samples_max {
+    let mut trips = Trips::begin(go, left);
+    while at_ns < end_ns && trips.left.trips.count() < go.samples_max {
         sleep_until_ns(at_ns);
         payload::stamp(&mut message, sequence);
         sequence = sequence.wrapping_add(1);
         let sent_ns = monotonic_ns();
         socket.send(&message)?;
-        left.bytes += message.len() as u64;
+        trips.left.bytes += message.len() as u64;
         let came = loop {
             match socket.recv(&mut answer) {
                 Ok(count) if answer[..count] == message[..] => break true,
@@ -259,14 +322,13 @@ fn trips_udp(go: &Go, size: usize, line: &mut Line, left: &mut Left) -> std::io:
             }
         };
         let now_ns = monotonic_ns();
-        if sent_ns >= begin_ns {
-            match came {
-                true => left.trips.record((now_ns - sent_ns) / 2),
-                false => left.lost += 1,
-            }
+        match came {
+            true => trips.passed(sent_ns, now_ns),
+            false => trips.left.lost += u64::from(sent_ns >= begin_ns),
         }
         at_ns = now_ns + go.gap_ns;
     }
+    trips.end();
     end(line)
 }
 
@@ -383,6 +445,10 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
         cpu_ns: thread_cpu_ns(),
     };
     let mut marks = Marks::new(planned, start);
+    let (mut slices, mut watched) = (
+        Slices::within(2 * go.window_ns),
+        Watched::of(go, Waits::of_stream),
+    );
     loop {
         let arrival = stamps::recv(&line.stream, &mut buffer, true);
         let arrival = arrival.map_err(std::io::Error::other)?;
@@ -395,6 +461,7 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
                 break;
             }
             came.bytes += bytes as u64;
+            let is_open = marks.end.is_none();
             if marks.wants(now_ns) {
                 marks.arrive(Mark {
                     at_ns: arrived_ns(software_ns, now_ns),
@@ -402,12 +469,21 @@ fn receive(go: &Go, line: &mut Line, came: &mut Came) -> std::io::Result<()> {
                     cpu_ns: thread_cpu_ns(),
                 });
             }
+            // The arrival that begins the window is not of it.
+            let begin = marks.begin.filter(|begin| begin.bytes < came.bytes);
+            if let Some(begin) = begin.filter(|_| is_open) {
+                slices.on_arrival(now_ns.saturating_sub(begin.at_ns), bytes as u64);
+            }
+            watched.passed();
         }
         if now_ns >= deadline_ns {
             break;
         }
     }
     came.window = Some(rated(&marks, came.bytes));
+    if let (Some(begin), Some(end), Some(waits)) = (marks.begin, marks.end, watched.0) {
+        came.seen = slices.moments((begin.at_ns, end.at_ns), waits);
+    }
     Ok(())
 }
 
@@ -452,10 +528,13 @@ fn echo(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::Resu
     let mut message = vec![0; size];
     let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
     let mut sent = 0;
+    let mut watched = Watched::of(go, Waits::begin);
     while let Moved::Whole = recv(line, &mut message, deadline_ns)? {
         came.bytes += message.len() as u64;
         send(line, &message, deadline_ns, &mut sent)?;
+        watched.passed();
     }
+    came.seen = watched.end();
     Ok(())
 }
 
@@ -464,24 +543,27 @@ fn echo_udp(go: &Go, size: usize, line: &mut Line, came: &mut Came) -> std::io::
     let socket = socket.ok_or_else(|| other("it has no port for datagrams"))?;
     let mut message = vec![0; size + 1];
     let deadline_ns = go.counted_ns().1 + 2 * grace_ns(go);
+    let mut watched = Watched::of(go, Waits::begin);
     while monotonic_ns() < deadline_ns {
         match socket.recv(&mut message) {
             Ok(count) => {
                 came.bytes += count as u64;
                 // Its peer may have gone with its last answer.
                 let _ = socket.send(&message[..count]);
+                watched.passed();
             }
             Err(error) if is_wait(&error) || error.kind() == ErrorKind::ConnectionRefused => {
                 line.stream.set_nonblocking(true)?;
                 let ended = matches!(line.stream.read(&mut [0]), Ok(0));
                 line.stream.set_nonblocking(false)?;
                 if ended {
-                    return Ok(());
+                    break;
                 }
             }
             Err(error) => return Err(error),
         }
     }
+    came.seen = watched.end();
     Ok(())
 }
 
@@ -582,6 +664,7 @@ mod tests {
             late_max_ns: 0,
             gap_ns: 1_000,
             samples_max: 1,
+            log_max: 0,
             leaving: Vec::new(),
             coming: Vec::new(),
         };

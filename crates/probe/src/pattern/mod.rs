@@ -24,8 +24,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use sonde_channel::Options;
-use sonde_measure::Interference;
-use sonde_measure::{Knobs, Wait};
+use sonde_measure::{Interference, Knobs, Moments, Wait};
 use sonde_stats::Series;
 use sonde_sys::clock::monotonic_ns;
 
@@ -85,6 +84,8 @@ pub struct Go {
     pub gap_ns: u64,
     /// Ping-pong, exchange: the most samples of a flow.
     pub samples_max: u64,
+    /// Ping-pong: the most samples of a flow whose times are told. 0: of no flow is it told when it went on.
+    pub log_max: u64,
     /// The flows that leave this host.
     pub leaving: Vec<OutgoingFlow>,
     /// The flows that come.
@@ -156,6 +157,8 @@ pub struct Left {
     pub trips: Series,
     /// Ping-pong by UDP: messages without an answer.
     pub lost: u64,
+    /// When its samples were taken, and its thread waited for a CPU; null where that is not wanted or not known.
+    pub seen: Option<Moments>,
     /// What the kernel counted of its socket.
     pub counts: Counts,
 }
@@ -194,6 +197,8 @@ pub struct Came {
     pub window: Option<Window>,
     /// Exchange: from the begin of a step on this host to the arrival of the whole message.
     pub steps: Series,
+    /// When the slices of a stream's window were, and its thread waited for a CPU; null where that is not wanted or not known.
+    pub seen: Option<Moments>,
     /// What the kernel counted of its socket.
     pub counts: Counts,
 }

@@ -1,12 +1,13 @@
 //! The verdict on all pairs in three states, with its sentences.
 //!
 //! Model:   what is blamed fails, and so do flows that failed; where nothing is blamed the one host that all of them share is. It is
-//!          inconclusive where the blame is a busy host or an unsteady network; where what is blamed is slow and the emulation was
-//!          behind schedule in a quarter of the cells, since late frames look like that; and, with nothing blamed, where so many
-//!          cells were behind schedule, behind which a slow host can hide and in which flows fail. Hosts that are set otherwise are
-//!          noted. Of many hosts not all pairs are measured: both numbers stand in it.
+//!          inconclusive where the blame is a busy host or an unsteady network; where what is blamed is slow and the undisturbed
+//!          figures may be such that it is not; and, with nothing blamed, where they may be such that somebody is. Where it is not
+//!          known which samples met a disturbance, the same goes for an emulation that was behind schedule in a quarter of the
+//!          cells; flows fail in such a one, too. Hosts that are set otherwise are noted. Of many hosts not all pairs are measured:
+//!          both numbers stand in it.
 //! Source:  the share of late cells is that from which on an assessment's trust is low. Deviations: none.
-//! Checked: `slowness_is_not_told_from_lateness`, `the_host_that_failures_share_is_named`, `a_matrix_counts_its_pairs`;
+//! Checked: `slowness_is_not_told_from_lateness`, `what_disturbed_samples_leave_open_is_inconclusive`, `the_host_that_failures_share_is_named`, `a_matrix_counts_its_pairs`;
 //!          `lab_accept.rs`, of planted faults and a healthy network.
 
 use std::collections::BTreeSet;
@@ -15,18 +16,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Judged, ResultRow, Run, Status};
 
-use super::blame::blames;
-use super::{
-    Matrix, ODD, Pair, RETEST, VERDICTS, Whom, is_of_matrix, is_row_of_matrix, sensitivity,
-};
+use super::blame::{Blame, blames, finding};
+use super::possible::{hidden, is_sure};
+use super::{Matrix, ODD, Pair, RETEST, Whom, is_of_matrix, is_row_of_matrix, sensitivity};
 use crate::finding::{Finding, findings};
-use crate::index::Index;
+use crate::index::{Index, is_main};
 use crate::words::all_pairs as words;
 
 /// From this share of late cells on slowness is not told from lateness.
 const LATE: f64 = 0.25;
 /// Rules that say why nothing can be said.
-const OPEN: [&str; 2] = ["host-busy", "unsteady"];
+pub(super) const OPEN: [&str; 2] = ["host-busy", "unsteady"];
 /// Rules of slowness.
 const SLOW: [&str; 4] = ["host-slow", "direction-slow", "link-slow", "fabric"];
 
@@ -67,7 +67,7 @@ impl AllPairs {
     pub(crate) fn of_index(index: &Index<'_>, findings: &[Finding]) -> Option<Self> {
         let matrix = Matrix::of(index.run)?;
         let rows: Vec<&ResultRow> = (index.rows.iter())
-            .filter(|row| is_row_of_matrix(row))
+            .filter(|row| is_row_of_matrix(row) && is_main(row))
             .collect();
         let is_failed = |row: &&&ResultRow| row.status == Status::Failed;
         let count = |of: &dyn Fn(&ResultRow) -> bool| {
@@ -75,31 +75,42 @@ impl AllPairs {
             let cells: BTreeSet<&str> = cells.map(|row| row.cell.as_str()).collect();
             cells.len()
         };
+        let is_seen = |row: &ResultRow| row.touched_share.is_some();
         let cells = Cells {
             all: count(&|row| row.verdict.is_some()),
             late: count(&ResultRow::is_disturbed),
+            unseen: count(&|row| row.is_disturbed() && !is_seen(row)),
             failed: rows.iter().filter(is_failed).count(),
         };
-        let is_told = |one: &&Finding| VERDICTS.contains(&&*one.rule);
-        let told: Vec<&Finding> = findings.iter().filter(is_told).collect();
         let shared = shared(&matrix);
         let name = shared.map(|host| matrix.name(host).to_owned());
-        let (state, mut reasons) = judge(&told, cells, name.as_deref());
+        let blamed: Vec<(Blame, Sure)> = (blames(&matrix).into_iter())
+            .map(|blame| {
+                let holds = || is_sure(&matrix, &blame);
+                let sure = Sure::of(blame.rule, cells, holds);
+                (blame, sure)
+            })
+            .collect();
+        let told: Vec<(Finding, Sure)> = (blamed.iter())
+            .map(|(blame, sure)| (finding(blame, &matrix), *sure))
+            .collect();
+        let may_be = match blamed.is_empty() {
+            true => hidden(&matrix),
+            false => Vec::new(),
+        };
+        let may_be: Vec<String> = may_be.iter().map(|whom| name_of(whom, &matrix)).collect();
+        let (state, mut reasons) = judge(&told, cells, name.as_deref(), &may_be);
         let hosts = matrix.hosts.len() as u64;
         let pairs = matrix.pairs() as u64;
         let pairs_all = hosts * hosts.saturating_sub(1);
         if reasons.is_empty() {
             reasons.push(words::none_stands_out(hosts, pairs, pairs_all));
         }
-        let blamed = blames(&matrix).into_iter();
-        let blamed: Vec<Whom> = blamed
-            .filter(|blame| is_sure(blame.rule, cells.is_late()))
-            .map(|blame| blame.whom)
-            .collect();
+        let sure = blamed.iter().filter(|(_, sure)| *sure == Sure::Yes);
         let way = |(src, dst): Pair| format!("{}>{}", matrix.name(src), matrix.name(dst));
         let (mut bad, mut directions) = (Vec::new(), Vec::new());
-        for whom in blamed {
-            match whom {
+        for (blame, _) in sure {
+            match blame.whom {
                 Whom::Host(host) => {
                     let host = matrix.name(host).to_owned();
                     // For two reasons, perhaps.
@@ -140,40 +151,83 @@ fn shared(matrix: &Matrix) -> Option<usize> {
     shared.next().filter(|_| shared.next().is_none())
 }
 
-/// Cells of a matrix that an emulation judged, those of them in which it was behind schedule, and rows that failed.
+/// Of whom a sentence is.
+fn name_of(whom: &Whom, matrix: &Matrix) -> String {
+    match *whom {
+        Whom::Host(host) => matrix.name(host).to_owned(),
+        Whom::Link((a, b)) | Whom::Direction((a, b)) => {
+            format!("{} to {}", matrix.name(a), matrix.name(b))
+        }
+        Whom::Fabric => matrix.network.clone(),
+    }
+}
+
+/// Cells of a matrix that an emulation judged, those of them in which it was behind schedule, those of these of which it is not known
+/// which samples met that, and rows that failed.
 #[derive(Debug, Clone, Copy)]
 struct Cells {
     all: usize,
     late: usize,
+    unseen: usize,
     failed: usize,
 }
 
 impl Cells {
-    /// Whether so many are late that slowness tells nothing.
+    fn are_many(self, cells: usize) -> bool {
+        self.all > 0 && cells as f64 >= LATE * self.all as f64
+    }
+
+    /// Whether so many are late that a flow may have failed by that.
     fn is_late(self) -> bool {
-        self.all > 0 && self.late as f64 >= LATE * self.all as f64
+        self.are_many(self.late)
+    }
+
+    /// Whether so many are, unseen, that slowness tells nothing.
+    fn is_unseen(self) -> bool {
+        self.are_many(self.unseen)
     }
 }
 
-/// Whether what a rule blames is bad beyond doubt.
-fn is_sure(rule: &str, is_late: bool) -> bool {
-    !(OPEN.contains(&rule) || SLOW.contains(&rule) && is_late)
+/// Whether what is blamed is bad beyond doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sure {
+    Yes,
+    /// The rule says why nothing can be said.
+    No,
+    /// Late frames look like slowness.
+    Late,
+    /// With other values of the disturbed samples it is not slow.
+    Disturbed,
 }
 
-/// The state, and the sentences for it.
-fn judge(found: &[&Finding], cells: Cells, shared: Option<&str>) -> (Judged, Vec<String>) {
-    let is_late = cells.is_late();
-    let behind = words::behind(cells.late, cells.all);
+impl Sure {
+    /// Of what a rule says; whether it `holds` whatever the disturbed samples were.
+    fn of(rule: &str, cells: Cells, holds: impl FnOnce() -> bool) -> Self {
+        match SLOW.contains(&rule) {
+            _ if OPEN.contains(&rule) => Self::No,
+            true if cells.is_unseen() => Self::Late,
+            true if !holds() => Self::Disturbed,
+            _ => Self::Yes,
+        }
+    }
+}
+
+/// The state, and the sentences for it; who `may_be` slow without being blamed.
+fn judge(
+    found: &[(Finding, Sure)],
+    cells: Cells,
+    shared: Option<&str>,
+    may_be: &[String],
+) -> (Judged, Vec<String>) {
+    let behind = |cells_behind| words::behind(cells_behind, cells.all);
     let (mut failed, mut open) = (Vec::new(), Vec::new());
-    for one in found {
-        let rule = &*one.rule;
+    for (one, sure) in found {
         let blamed = words::blamed(&one.sentence, one.remedy.as_deref());
-        if is_sure(rule, is_late) {
-            failed.push(blamed);
-        } else if OPEN.contains(&rule) {
-            open.push(blamed);
-        } else {
-            open.push(words::but(&one.sentence, &behind));
+        match sure {
+            Sure::Yes => failed.push(blamed),
+            Sure::No => open.push(blamed),
+            Sure::Late => open.push(words::but(&one.sentence, &behind(cells.unseen))),
+            Sure::Disturbed => open.push(words::but(&one.sentence, words::DISTURBED)),
         }
     }
     if failed.is_empty() && cells.failed > 0 {
@@ -182,7 +236,7 @@ fn judge(found: &[&Finding], cells: Cells, shared: Option<&str>) -> (Judged, Vec
         match shared {
             Some(_) => failed.push(flows),
             // Those of an emulation that does not keep up fail, too.
-            None if is_late => open.push(words::but(&flows, &behind)),
+            None if cells.is_late() => open.push(words::but(&flows, &behind(cells.late))),
             None => {
                 failed.append(&mut open);
                 failed.push(flows);
@@ -193,8 +247,10 @@ fn judge(found: &[&Finding], cells: Cells, shared: Option<&str>) -> (Judged, Vec
         failed.extend(open);
         return (Judged::Fail, failed);
     }
-    if open.is_empty() && is_late {
-        open.push(words::hidden(&behind));
+    if open.is_empty() && cells.is_unseen() {
+        open.push(words::hidden(&behind(cells.unseen)));
+    } else if open.is_empty() && !may_be.is_empty() {
+        open.push(words::may_be_slow(may_be));
     }
     match open.is_empty() {
         true => (Judged::Pass, open),
@@ -226,10 +282,15 @@ mod tests {
     #[test]
     fn slowness_is_not_told_from_lateness() {
         let of = |rules: &[&str], late: usize, failed: usize| {
-            let found: Vec<Finding> = rules.iter().map(|rule| found(rule)).collect();
-            let found: Vec<&Finding> = found.iter().collect();
-            let all = 100;
-            judge(&found, Cells { all, late, failed }, None)
+            let cells = Cells {
+                all: 100,
+                late,
+                unseen: late,
+                failed,
+            };
+            let sure = |rule: &&str| (found(rule), Sure::of(rule, cells, || true));
+            let found: Vec<(Finding, Sure)> = rules.iter().map(sure).collect();
+            judge(&found, cells, None, &[])
         };
         for (rules, late, failed, state) in [
             (&[][..], 0, 0, Judged::Pass),
@@ -252,14 +313,53 @@ mod tests {
         let none = Cells {
             all: 0,
             late: 0,
+            unseen: 0,
             failed: 3,
         };
-        let (state, reasons) = judge(&[], none, Some("h3"));
+        let (state, reasons) = judge(&[], none, Some("h3"), &[]);
         assert_eq!(state, Judged::Fail);
         assert!(
             reasons[0].starts_with("h3 is bad: 3 flows failed, all of them to or from it; "),
             "{reasons:?}"
         );
+    }
+
+    #[test]
+    fn what_disturbed_samples_leave_open_is_inconclusive() {
+        let cells = Cells {
+            all: 100,
+            late: 90,
+            unseen: 0,
+            failed: 0,
+        };
+        let of = |rule: &str, holds: bool, may_be: &[&str]| {
+            let sure = Sure::of(rule, cells, || holds);
+            let may_be: Vec<String> = may_be.iter().map(|name| (*name).into()).collect();
+            let found: Vec<(Finding, Sure)> = match rule {
+                "" => Vec::new(),
+                _ => vec![(found(rule), sure)],
+            };
+            let (state, reasons) = judge(&found, cells, None, &may_be);
+            (state, reasons.join("; "))
+        };
+        // Late, but it is known which samples met that.
+        assert_eq!(of("", true, &[]).0, Judged::Pass);
+        assert_eq!(of("host-slow", true, &[]).0, Judged::Fail);
+        assert_eq!(of("host-loss", false, &[]).0, Judged::Fail);
+        let (state, why) = of("link-slow", false, &[]);
+        assert_eq!(state, Judged::Inconclusive);
+        assert!(
+            why.starts_with("link-slow of h3; but disturbed samples"),
+            "{why}"
+        );
+        let (state, why) = of("", true, &["h1", "h2 to h3"]);
+        assert_eq!(state, Judged::Inconclusive);
+        assert!(
+            why.ends_with("leave open whether h1, h2 to h3 are slow"),
+            "{why}"
+        );
+        let (_, why) = of("", true, &["h1", "h2", "h3", "h4", "h5"]);
+        assert!(why.ends_with("h4 and 1 more are slow"), "{why}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod blame;
 mod evidence;
 mod heat;
 mod odd;
+mod possible;
 mod remeasured;
 mod score;
 mod sensitivity;
@@ -27,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sonde_measure::{Factors, Fixed, Flow, Number, Quantity, Repetition, ResultRow, Run};
+use sonde_stats::Bounds;
 
 use crate::diagnosis::HostTrait;
 use crate::finding::Finding;
@@ -103,6 +105,8 @@ pub(crate) struct Reading {
     pub value: f64,
     /// The rank interval of that median, from six launches on.
     pub ends: Option<(f64, f64)>,
+    /// Where the undisturbed figure lies; an end that is none has no bound. None where it is not known which samples met a disturbance.
+    pub possible: Option<(Option<f64>, Option<f64>)>,
     /// The highest quantile that the samples allow.
     pub tail: Option<f64>,
     /// Segments, those sent again and not in vain, and times that some overtook others.
@@ -197,7 +201,7 @@ impl Matrix {
                 continue;
             };
             let key = (stage, kind, (*src, *dst));
-            match read(kind, made) {
+            match read(kind, made, &run.ends(cell, made)) {
                 Ok(reading) => drop(matrix.readings.insert(key, reading)),
                 Err(why) => drop(matrix.failed.insert(key, why)),
             }
@@ -248,7 +252,8 @@ impl Matrix {
     }
 }
 
-fn read(kind: Kind, made: &[Repetition<'_>]) -> Result<Reading, String> {
+/// What the repetitions of a pair gave, whose undisturbed figures lie between these `ends`, where that is known.
+fn read(kind: Kind, made: &[Repetition<'_>], ends: &[Option<Bounds>]) -> Result<Reading, String> {
     let series = |one: &Repetition<'_>| {
         let of = one
             .result
@@ -276,8 +281,18 @@ fn read(kind: Kind, made: &[Repetition<'_>]) -> Result<Reading, String> {
     };
     let (again, in_vain) = (sum(|flow| flow.retransmits), sum(|flow| flow.in_vain));
     let window = sum(|flow| flow.busy_us).max(1) as f64;
+    // The middle one, where none has no bound below and is before all, and none above after them.
+    let known: Option<Vec<Bounds>> = ends.iter().copied().collect();
+    let possible = known.map(|known| {
+        let bound = |end: Option<u64>, open: f64| end.map_or(open, |end| end as f64);
+        let low = known.iter().map(|of| bound(of.low, f64::NEG_INFINITY));
+        let high = known.iter().map(|of| bound(of.high, f64::INFINITY));
+        let middle = |all: Vec<f64>| median(all).filter(|end| end.is_finite());
+        (middle(low.collect()), middle(high.collect()))
+    });
     Ok(Reading {
         value,
+        possible,
         ends: sonde_stats::median_rank_interval(&middles, 0.95)
             .map(|ends| (ends.low as f64, ends.high as f64)),
         tail: tail.map(|tail| tail as f64),

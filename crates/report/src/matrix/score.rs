@@ -14,7 +14,7 @@ use super::{Kind, Matrix, Pair, Stage};
 use crate::index::median;
 
 /// What a stream that stood still counts as: ten thousand times slower.
-const STOOD_STILL: f64 = 9.2;
+pub(super) const STOOD_STILL: f64 = 9.2;
 
 /// The least that matters in practice: twice the latency, a fifth less rate, half of it.
 pub(super) fn effect(kind: Kind) -> f64 {

@@ -49,6 +49,24 @@ pub(crate) fn hidden(behind: &str) -> String {
     format!("nothing stands out, but {behind}: a slow host can be hidden")
 }
 
+/// Why slowness is not sure.
+pub(crate) const DISTURBED: &str =
+    "disturbed samples leave it open: undisturbed, it may be as fast as the others";
+
+/// Nothing is blamed, but these may be slow.
+pub(crate) fn may_be_slow(names: &[String]) -> String {
+    const NAMED: usize = 4;
+    let more = match names.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "nothing stands out, but disturbed samples leave open whether {}{more} {} slow",
+        names[..names.len().min(NAMED)].join(", "),
+        if names.len() == 1 { "is" } else { "are" },
+    )
+}
+
 /// The smallest faults that a matrix would have shown, of those that it measured.
 pub(crate) fn detectable(seen: &Sensitivity) -> Option<String> {
     let less = |times: f64| share(1.0 - 1.0 / times);

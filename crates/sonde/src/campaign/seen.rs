@@ -7,7 +7,7 @@
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
 use sonde_lab::Report;
 use sonde_measure::{Away, Evidence, Fixed, LoadFlow, NetworkLoss, Touch};
-use sonde_probe::{Seen, SizeOutcome};
+use sonde_probe::Seen;
 
 /// Puts it there.
 pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched>) {
@@ -21,11 +21,19 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
     }
 }
 
-/// What a size gave; where it is known when its samples were taken, with those of them that met a time in which the emulation was `behind`
+/// When an emulation was behind its model.
+pub fn behind(report: Option<&Report>) -> Vec<Away> {
+    report.map(Report::away).unwrap_or_default()
+}
+
+/// What was measured; where it is `seen` when its samples were taken, with those of them that met a time in which the emulation was `behind`
 /// or either side waited for a CPU. A stream has slices for samples.
-pub fn touched(size: &SizeOutcome, behind: &[Away]) -> Vec<Measurement> {
-    let mut measurements = size.measurements.clone();
-    let touch = match &size.seen {
+pub fn touched(
+    mut measurements: Vec<Measurement>,
+    seen: Option<&Seen>,
+    behind: &[Away],
+) -> Vec<Measurement> {
+    let touch = match seen {
         None => return measurements,
         Some(Seen::Samples(moments)) => Touch::Samples(moments.touched(behind)),
         Some(Seen::Stream { slices, resent }) => slices.slices(behind, *resent),
@@ -102,22 +110,17 @@ mod tests {
             away: Vec::new(),
         };
         let of = |quantity, seen| {
-            let size = SizeOutcome {
-                size_bytes: 1,
-                measurements: vec![
-                    measurement(quantity, Phase::Warm),
-                    measurement(quantity, Phase::Cold),
-                    measurement(Quantity::Retransmits, Phase::Warm),
-                ],
-                slots: sonde_probe::Slots::default(),
-                seen: Some(seen),
-            };
+            let measurements = vec![
+                measurement(quantity, Phase::Warm),
+                measurement(quantity, Phase::Cold),
+                measurement(Quantity::Retransmits, Phase::Warm),
+            ];
             let behind = [Away {
                 from_ns: 101,
                 to_ns: 102,
                 most_ns: 1,
             }];
-            let all = touched(&size, &behind);
+            let all = touched(measurements, Some(&seen), &behind);
             all.into_iter().map(|one| one.touched).collect::<Vec<_>>()
         };
         let series = |values: &[u64]| values.iter().copied().collect();

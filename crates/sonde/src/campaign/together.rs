@@ -2,7 +2,7 @@
 //!
 //! Checked: `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
-use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, unix_ns};
+use super::{Block, Campaign, CellRecord, CellResult, LaunchRecord, seen, unix_ns};
 use crate::defect;
 use crate::flows::Rounds;
 use crate::pattern::Cells;
@@ -54,8 +54,9 @@ impl Campaign<'_> {
                 made.push(failed(block, index, &error.to_string()));
             }
             Ok(launched) => {
+                let behind = seen::behind(launched.report.as_ref());
                 for (asked, outcome) in order.iter().zip(&launched.rounds) {
-                    made.extend(cells.records(asked, outcome, &launched, index));
+                    made.extend(cells.records(asked, outcome, (&launched, &behind), index));
                 }
                 for (host, why) in &launched.lost {
                     let text = format!("{} did not finish: {why}", net.hosts[*host]);

@@ -4,15 +4,17 @@
 //!          `flow=all` are all hosts. What the kernel and the hosts said of a flow stands in the settings of its record.
 //! Checked: `rates_add_up`.
 
+use crate::campaign::seen;
 use crate::failure::Failure;
 use crate::flows::{RoundRequest, path};
 use crate::layout::{Block, TestNetwork};
 use sonde_fleet::{FlowOutcome, PatternLaunched, RoundOutcome};
 use sonde_lab::Report;
 use sonde_measure::{
-    CellRecord, CellResult, Evidence, Factors, Fixed, Interference, LaunchRecord, Layer,
+    Away, CellRecord, CellResult, Evidence, Factors, Fixed, Interference, LaunchRecord, Layer,
     Measurement, Phase, Quantity,
 };
+use sonde_probe::Seen;
 use sonde_probe::pattern::Kind;
 use sonde_stats::Series;
 use std::collections::{BTreeMap, BTreeSet};
@@ -120,12 +122,12 @@ impl Cells<'_> {
         id.expect("factors are JSON: texts, numbers and maps of texts")
     }
 
-    /// The records of one round.
+    /// The records of one round, of a launch in which the emulation was sometimes `behind`.
     pub fn records(
         self,
         asked: &RoundRequest,
         outcome: &RoundOutcome,
-        launched: &PatternLaunched,
+        (launched, behind): (&PatternLaunched, &[Away]),
         index: u64,
     ) -> Vec<LaunchRecord> {
         let hosts = &self.net.hosts;
@@ -155,7 +157,11 @@ impl Cells<'_> {
                 cell,
                 index,
                 failure: flow.failure.clone(),
-                series: measurements(flow, what.kind),
+                series: seen::touched(
+                    measurements(flow, what.kind),
+                    when(flow, what.kind).as_ref(),
+                    behind,
+                ),
             });
             made.push(record);
         }
@@ -252,6 +258,20 @@ fn samples(flow: &FlowOutcome, kind: Kind) -> Option<Series> {
         Kind::Latency | Kind::LatencyUdp => left.trips.clone(),
         Kind::Exchange => came.steps.clone(),
     })
+}
+
+/// When its samples were taken, as far as both ends know it.
+fn when(flow: &FlowOutcome, kind: Kind) -> Option<Seen> {
+    let (left, came) = (flow.left.as_ref()?, flow.came.as_ref()?);
+    let (asking, answering) = (left.seen.clone()?, came.seen.clone()?);
+    match kind {
+        Kind::Stream => Some(Seen::Stream {
+            slices: answering.beside(&asking.away),
+            resent: left.counts.retransmits.is_some_and(|count| count > 0),
+        }),
+        Kind::Latency | Kind::LatencyUdp => Some(Seen::Samples(asking.beside(&answering.away))),
+        Kind::Exchange => None,
+    }
 }
 
 fn measurements(flow: &FlowOutcome, kind: Kind) -> Vec<Measurement> {
