@@ -1344,7 +1344,7 @@ export interface ResultRow {
     ci95_high: number | null
     /** The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did. */
     touched_share: number | null
-    /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met, or to all of them where it was not seen which it met; null where there is no bound, and below six launches. */
+    /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met, or to all of them where it was not seen which it met; of fewer than six launches that of their medians. Null where there is no bound. */
     undisturbed_low: number | null
     /** Its upper end, likewise. */
     undisturbed_high: number | null
