@@ -4,10 +4,11 @@
 //!          a millisecond or more, between two samples. A block that waited beyond what its round trips usually wait, by more than
 //!          90 us and 5 % of one, is a time in which another program had the CPU. Usual waits are those for the program at the
 //!          other end and for the emulation, where they share a CPU. They are much alike, and disturbances are not: what is
-//!          usual is the median of the blocks around, but where three tenths of these agree best (the shorth) on less than half of it: then
-//!          most are disturbed, and these are not; and at most twice that of all blocks. A machine has slower and faster times. Of round trips, of which one follows the other, such a block takes longer than usual,
-//!          too, by as much: a CPU that both ends share goes from one to the other more or less often at no cost. A stream's may not:
-//!          what waited is caught up.
+//!          usual is the median of the blocks around, since a machine has slower and faster times, and at most twice that of all blocks;
+//!          but where three tenths of those around agree best (the shorth) on less than half of it, most are disturbed, and these
+//!          are not. Of round trips, of which one follows the other, a disturbed block takes longer than usual, too, by as much:
+//!          a CPU that both ends share goes from one to the other more or less often at no cost. A stream's may not: what waited is
+//!          caught up.
 //! Source:  Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`; the shorth: Andrews et al., Robust Estimates of Location, 1972.
 //!          Deviations: of three tenths in place of a half.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
