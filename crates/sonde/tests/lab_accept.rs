@@ -245,6 +245,7 @@ fn what_is_required_decides() {
     if healthy.code == 3 {
         let why = [
             "uncertain: ",
+            "disturbed samples leave open",
             "behind schedule",
             "are busy",
             "failed",
