@@ -375,13 +375,14 @@ fn root_where_user_namespaces_are_forbidden() {
         return;
     }
     let stage = Stage::new(Case::own("veth"));
-    // The map that is written last.
+    // The map that is written last. A shell that starts between the two takes itself for set-user-id, and gives up its
+    // capabilities, unless `-p` has it keep its user.
     let forbid = "until grep -q . /proc/self/gid_map; do sleep 0.01; done
         echo 0 > /proc/sys/user/max_user_namespaces || exit 77
         exec \"$0\" lab run --hosts 2 --attachment veth -- true";
     let mut call = stage.call(&path_of("unshare").unwrap());
     call.command
-        .args(["-U", "--keep-caps", "sh", "-c", forbid])
+        .args(["-U", "--keep-caps", "sh", "-p", "-c", forbid])
         .arg(lab::sonde());
     let running = call.limit(20).start();
     let all = [IdMap {
