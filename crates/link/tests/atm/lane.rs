@@ -1,7 +1,7 @@
 //! LAN emulation: what goes by the broadcast server, and what waits for a circuit.
 
 use super::rig::Rig;
-use sonde_link::{Cause, Change, Place, Port, To};
+use sonde_link::{Cause, Change, Command, Place, Port, To, VcCommand};
 use sonde_units::{Instant, Span};
 
 const CELL: Span = Span::picos(2_831_197);
@@ -73,6 +73,23 @@ fn the_circuit_waits_for_the_server() {
         assert_eq!(rig.changes[0].0, at(sent_on));
         assert!(rig.arrival(second, 1) > rig.arrival(first, 1));
     }
+}
+
+/// A circuit that is released while frames of it wait for its rate: the next frame does not pass them by the server.
+#[test]
+fn frames_that_wait_for_a_rate_are_not_overtaken() {
+    let tables = "[[atm.contract]]\nclass = 0\ncategory = \"cbr\"\npcr = \"424kbit\"";
+    let mut rig = Rig::of("atm-oc3c:encapsulation=lane:vc=svc", tables, 2);
+    // It has the circuit signalled; those from the other side wait for that.
+    rig.send(0, 1, 24);
+    rig.send(0, 1, 24);
+    let slow = rig.send(1, 0, 1_500);
+    rig.pass(SETUP + Span::micros(1));
+    let release = VcCommand::Release(Port(0), Port(1));
+    rig.command(Command::Vc(release)).unwrap();
+    let next = rig.send(1, 0, 24);
+    rig.settle();
+    assert!(rig.arrival(slow, 0) < rig.arrival(next, 0));
 }
 
 #[test]

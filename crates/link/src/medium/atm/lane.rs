@@ -3,14 +3,15 @@
 //! Model:   a frame to a station without a data-direct circuit goes to the broadcast server (BUS), at most `unknown_rate`
 //!          a second for one destination and none past a frame that waits; the address is asked for (LE_ARP) and the circuit
 //!          signalled at the same time, and the other frames wait for it. The circuit carries frames once those that
-//!          went by the server have been sent on (flush protocol), so that none overtakes. Frames to all go by the server.
+//!          went by the server have been sent on (flush protocol), and none goes by the server while others wait for the rate
+//!          of a circuit that was released, so that none overtakes. Frames to all go by the server.
 //! Source:  ATM Forum LANE 1.0 (af-lane-0021) §2.4, §4.4, §4.5.4, C-10 (maximum unknown frame count). Deviations: an unknown frame is sent to
 //!          its destination only, not to all who would ignore it; joining is over before the network starts.
 //! Checked: `tests/atm/lane.rs`.
 
 use super::pdu::lose;
 use super::spec::Lane;
-use super::{Atm, Step};
+use super::{Atm, Carrier, Step};
 use crate::circuit::Pair;
 use crate::edge::Edge;
 use crate::network::{Cause, Place};
@@ -79,6 +80,11 @@ impl Atm {
         let is_permanent = self.circuits.spec().signalling == Signalling::Pvc;
         if is_permanent || self.circuits.is_open(now, pair) || self.circuits.has_waiting(pair) {
             return false;
+        }
+        if let Carrier::Cells(cells) = &self.carrier {
+            if cells.has_queued(frame.from, to) {
+                return false;
+            }
         }
         let Some(emulation) = &mut self.emulation else {
             return false;

@@ -154,6 +154,14 @@ impl Cells {
         self.uplink(port).settle();
     }
 
+    /// Whether frames from one station to another wait in a channel of their own circuit.
+    pub fn has_queued(&self, from: Port, to: Port) -> bool {
+        let channels = self.uplinks[usize::from(from.0)].channels.iter();
+        let own = channels.filter(|channel| channel.vc.is_some());
+        own.filter_map(|channel| channel.frames.front())
+            .any(|number| self.pdus[*number as usize].end == End::Station(to))
+    }
+
     /// A frame is lost: told here, or by who knows for whom it was.
     pub(super) fn lose(
         &mut self,
