@@ -4,12 +4,15 @@
 //!          begin to its end, meets a span in which the emulation, a host or a stranger disturbed its path. Both are of one
 //!          clock: this is for hosts that share one, as those of a lab do.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
-//! Checked: `samples_that_meet_a_span_are_touched`, `spans_are_joined`.
+//! Checked: `samples_that_meet_a_span_are_touched`, `a_begin_is_as_late_as_what_held_it_up`, `spans_are_joined`.
 
 use serde::{Deserialize, Serialize};
 use sonde_stats::Series;
 
 use crate::Touch;
+
+/// From the end of what held a program up to its next reading of the clock: a wake-up, and waits too short to be seen.
+const UNSEEN_NS: u64 = 200_000;
 
 /// The times of all samples of a series, in its order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,7 +53,10 @@ impl Moments {
     /// The same of the slices of a stream. One that lost segments is slower after a disturbance: where it `resent`, all slices that
     /// follow the first touched one are touched.
     pub fn slices(&self, behind: &[Away], resent: bool) -> Touch {
+        let each_ns = self.samples.iter().map(|[pause, took, _]| pause + took);
         Touch::Slices {
+            span_ns: each_ns.sum(),
+            late_ns: self.late_ns(behind),
             all: self
                 .samples
                 .iter()
@@ -59,6 +65,20 @@ impl Moments {
                 .closed(),
             touched: self.met(behind, resent),
         }
+    }
+
+    /// How long an arrival at the begin may have been held up: by a program that waited for a CPU then, and before that by the emulation.
+    fn late_ns(&self, behind: &[Away]) -> u64 {
+        let most = |spans: &[Away], from_ns| {
+            let held = joined(spans.to_vec()).into_iter();
+            held.filter(|span| span.from_ns <= self.origin_ns)
+                .filter(|span| span.to_ns + UNSEEN_NS >= from_ns)
+                .map(|span| span.most_ns.min(self.origin_ns - span.from_ns))
+                .max()
+                .unwrap_or(0)
+        };
+        let by_host = most(&self.away, self.origin_ns);
+        by_host + most(behind, self.origin_ns - by_host)
     }
 
     fn met(&self, behind: &[Away], and_all_after: bool) -> Series {
@@ -139,11 +159,44 @@ mod tests {
         assert_eq!(both.touched(&[away(125, 126)]).first(), [1, 2, 4]);
         // Slices of a stream, one after the other.
         let of = |resent| match moments.slices(&[away(125, 126)], resent) {
-            Touch::Slices { all, touched } => (all.first().to_vec(), touched.first().to_vec()),
+            Touch::Slices { all, touched, .. } => (all.first().to_vec(), touched.first().to_vec()),
             other @ Touch::Samples(_) => panic!("{other:?}"),
         };
         assert_eq!(of(false), (vec![1, 2, 3, 4], vec![2]));
         assert_eq!(of(true).1, [2, 3, 4]);
+    }
+
+    #[test]
+    fn a_begin_is_as_late_as_what_held_it_up() {
+        let moments = Moments {
+            origin_ns: 1_000_000,
+            samples: vec![[0, 50, 1], [0, 50, 2]],
+            away: vec![away(10, 20)],
+        };
+        let of = |moments: &Moments, behind: &[Away]| match moments.slices(behind, false) {
+            Touch::Slices {
+                span_ns, late_ns, ..
+            } => (span_ns, late_ns),
+            other @ Touch::Samples(_) => panic!("{other:?}"),
+        };
+        assert_eq!(of(&moments, &[]), (100, 0));
+        // Over long before it, and after it.
+        let apart = [away(500_000, 799_999), away(1_000_001, 1_000_010)];
+        assert_eq!(of(&moments, &apart), (100, 0));
+        assert_eq!(of(&moments, &[away(999_960, 1_000_010)]), (100, 40));
+        // Over when the clock is read.
+        assert_eq!(of(&moments, &[away(700_000, 800_000)]), (100, 100_000));
+        // No longer than anything in it was.
+        let short = Away {
+            most_ns: 7,
+            ..away(999_960, 1_000_010)
+        };
+        assert_eq!(of(&moments, &[short]), (100, 7));
+        // The emulation held it up first, then the host.
+        let behind = [away(500_000, 600_000)];
+        let waited = moments.clone().beside(&[away(700_000, 1_000_020)]);
+        assert_eq!(of(&waited, &behind), (100, 400_000));
+        assert_eq!(of(&moments, &behind), (100, 0));
     }
 
     #[test]

@@ -120,13 +120,15 @@ impl Run {
     }
 }
 
-/// The best figure of a row over what the model allows: its highest rate, or the bound over its shortest time.
-fn part_of_bound(row: &ResultRow, best: u64) -> Option<f64> {
+/// The best figure of a row over what the model allows: its highest rate, at least, or the bound over its shortest time.
+fn part_of_bound(row: &ResultRow, launches: &[&Measurement], best: u64) -> Option<f64> {
     let best = best as f64;
-    match row.quantity {
-        Quantity::ThroughputBps => row.max.map(|highest| highest.0 / best),
-        _ => row.min.map(|shortest| best / shortest.0),
+    if row.quantity != Quantity::ThroughputBps {
+        return row.min.map(|shortest| best / shortest.0);
     }
+    let least = |one: &&Measurement| one.series.max().map(|bps| state::least(one, bps));
+    let highest = launches.iter().filter_map(least).max()?;
+    Some(highest as f64 / best)
 }
 
 /// A measurement and the repetition that it is of.
@@ -216,11 +218,9 @@ impl Launched<'_> {
             .succeeded()
             .filter_map(|one| one.launch.verdict.as_ref());
         let verdict = Verdict::merged(verdicts);
+        let launches: Vec<&Measurement> = with.iter().map(|(_, one)| *one).collect();
         let best = self.best(&row);
-        // Both ways at once it is the most that is possible, and short windows that begin late are not held against it.
-        let is_held = row.mode.as_deref() != Some("duplex");
-        let part = best.filter(|_| is_held);
-        let part = part.and_then(|best| part_of_bound(&row, best));
+        let part = best.and_then(|best| part_of_bound(&row, &launches, best));
         let row = ResultRow {
             verdict: match part {
                 Some(part) => verdict.map(|verdict| verdict.bounded(part)),
@@ -228,7 +228,6 @@ impl Launched<'_> {
             },
             ..row
         };
-        let launches: Vec<&Measurement> = with.iter().map(|(_, one)| *one).collect();
         self.judged(row, &launches, best)
     }
 

@@ -396,6 +396,12 @@ pub enum Touch {
         /// Of those whose time met one.
         #[schemars(schema_with = "series_schema")]
         touched: Series,
+        /// The time of all, ns; 0 in older records.
+        #[serde(default)]
+        span_ns: u64,
+        /// How late its begin may have been, ns: what is rated begins with an arrival, and one that was held up is followed by others.
+        #[serde(default)]
+        late_ns: u64,
     },
 }
 

@@ -143,9 +143,11 @@ pub fn limits(quantity: Quantity, traffic: Traffic, best: Option<u64>) -> (Limit
 
 /// Where the median of a row's launches lies, whatever of their samples met a disturbance; of fewer than six, where their medians do.
 pub fn whatever(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Ends> {
-    let all = launches.iter().map(|one| &one.series);
-    let ends = all.filter_map(|all| bounds(all, all, (1, 2), limits));
-    row_of(&ends.collect::<Vec<_>>())
+    let of = |one: &&Measurement| {
+        let of = bounds(&one.series, &one.series, (1, 2), limits)?;
+        Some(begun_late(one, of))
+    };
+    row_of(&launches.iter().filter_map(of).collect::<Vec<_>>())
 }
 
 /// Of so few launches that there is no interval, from the lowest end to the highest: what their medians may be.
@@ -163,10 +165,30 @@ fn row_of(ends: &[Bounds]) -> Option<Ends> {
 pub fn ends(launch: &Measurement, limits: (Limit, Limit)) -> Option<Bounds> {
     match launch.touched.as_ref()? {
         Touch::Samples(touched) => bounds(&launch.series, touched, (1, 2), limits),
-        Touch::Slices { all, touched } => {
-            rate_bounds(launch.series.median()?, all, touched, limits)
+        Touch::Slices { all, touched, .. } => {
+            let of = rate_bounds(launch.series.median()?, all, touched, limits)?;
+            Some(begun_late(launch, of))
         }
     }
+}
+
+fn begun_late(launch: &Measurement, of: Bounds) -> Bounds {
+    Bounds {
+        low: of.low.map(|low| least(launch, low)),
+        ..of
+    }
+}
+
+/// What is left of a launch's rate where what is rated began late: what was held up came with what follows.
+pub fn least(launch: &Measurement, bps: u64) -> u64 {
+    let Some(Touch::Slices {
+        span_ns, late_ns, ..
+    }) = launch.touched
+    else {
+        return bps;
+    };
+    let (span_ns, late_ns) = (u128::from(span_ns.max(1)), u128::from(late_ns));
+    (u128::from(bps) * span_ns / (span_ns + late_ns)) as u64
 }
 
 impl Touched {
@@ -176,7 +198,7 @@ impl Touched {
         for one in launches {
             let (all, touched) = match one.touched.as_ref()? {
                 Touch::Samples(touched) => (&one.series, touched),
-                Touch::Slices { all, touched } => (all, touched),
+                Touch::Slices { all, touched, .. } => (all, touched),
             };
             sum = sum.saturating_add(touched.count());
             count = count.saturating_add(all.count());
@@ -577,14 +599,17 @@ mod tests {
 
     #[test]
     fn a_stream_is_judged_by_its_slices() {
-        let slices = |all: &[u64], touched: &[u64]| {
+        let begun = |all: &[u64], touched: &[u64], late_ns| {
             let of = |rates: &[u64]| rates.iter().copied().collect();
             let touch = Touch::Slices {
                 all: of(all),
                 touched: of(touched),
+                span_ns: 40,
+                late_ns,
             };
             measurement(&[90], Some(touch))
         };
+        let slices = |all: &[u64], touched: &[u64]| begun(all, touched, 0);
         let limits = limits(Quantity::ThroughputBps, Traffic::Stream, Some(100));
         let six = vec![slices(&[100, 100, 100, 60], &[60]); 6];
         let found = Touched::of(&six.iter().collect::<Vec<_>>(), limits).unwrap();
@@ -594,6 +619,10 @@ mod tests {
         assert_eq!(whatever, Some((Some(90), Some(100))));
         let unseen = measurement(&[90], None);
         assert_eq!(Touched::of(&[&six[0], &unseen], limits), None);
+        // 90 in 40 ns, or in 45 if its begin was 5 ns late.
+        let late = begun(&[60, 100, 100, 100], &[60], 5);
+        assert_eq!(ends(&late, limits).map(|of| of.low), Some(Some(80)));
+        assert_eq!((least(&late, 90), least(&unseen, 90)), (80, 90));
     }
 
     #[test]

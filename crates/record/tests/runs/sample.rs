@@ -78,6 +78,8 @@ pub fn measurement(
         Quantity::ThroughputBps => Some(Touch::Slices {
             all: [3, 1, 2].into_iter().collect(),
             touched: some,
+            span_ns: 30,
+            late_ns: 2,
         }),
         _ => None,
     };

@@ -135,6 +135,8 @@ mod tests {
         let slices = |touched: &[u64]| Touch::Slices {
             all: series(&[5, 6]),
             touched: series(touched),
+            span_ns: 20,
+            late_ns: 0,
         };
         assert_eq!(
             of(Quantity::ThroughputBps, stream(false)),
