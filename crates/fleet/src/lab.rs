@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
-use sonde_link::{Command, VcCommand};
+use sonde_link::{Command, NetworkSpec, VcCommand};
 use sonde_measure::{Backpressure, HostFacts};
 use sonde_measure::{Probe, Wait};
 use sonde_probe::AgentLink;
@@ -42,6 +42,8 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 const LONG: Duration = Duration::from_millis(1);
 /// A port's buffer has run empty after this: 13,312 cells of OC-3c take 38 ms.
 const DRAINED: Duration = Duration::from_millis(60);
+/// The background traffic that a station keeps, 4,096 frames, has gone after this on a segment of 10 Mb/s.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// Queues have found their length under a new load after this.
 const STEADY: Duration = Duration::from_millis(20);
 const IN_THE_LAB: &str = "look at the machine's memory, and at what killed it";
@@ -52,6 +54,7 @@ pub(crate) struct Emulated {
     /// Whether the first frame between two hosts waits for a circuit or a login, which a cold start pays.
     has_circuits: bool,
     cpus: Cpus,
+    network: NetworkSpec,
     /// The load that is there, and the hosts that it goes to.
     load: Option<(Load, Vec<u16>)>,
 }
@@ -81,6 +84,7 @@ impl Emulated {
             lab,
             has_circuits: config.network.joins_first(),
             cpus,
+            network: config.network.clone(),
             load: None,
         })
     }
@@ -98,6 +102,18 @@ impl Emulated {
                 return Ok(());
             }
             taken = now;
+        }
+    }
+
+    /// Waits until what a load and the launch before left in the queues has gone: it would disturb the next launch, and take long to go
+    /// beside another load.
+    fn drain(&self) -> std::result::Result<(), LabError> {
+        let end = Instant::now() + DRAIN_MAX;
+        loop {
+            std::thread::sleep(DRAINED);
+            if self.lab.report()?.load_underway == 0 || Instant::now() >= end {
+                return Ok(());
+            }
         }
     }
 }
@@ -218,16 +234,13 @@ impl Machines for Emulated {
         }
         let attempt = "load the emulated network";
         let tell = |load: &Load, ports: &[u16]| {
-            ports.iter().try_for_each(|host| {
-                let command = Command::Load(load.flow(*host));
-                self.lab.command(&command)
-            })
+            let mut flows = load.to_hosts(&self.network, ports).into_iter();
+            flows.try_for_each(|flow| self.lab.command(&Command::Load(flow)))
         };
         if let Some((load, hosts)) = self.load.clone() {
             let rho = Ratio::ZERO;
             tell(&Load { rho, ..load }, &hosts).map_err(|error| failed(attempt, &error))?;
-            // What the launch before left in the queues would take long to leave beside a load.
-            std::thread::sleep(DRAINED);
+            self.drain().map_err(|error| failed(attempt, &error))?;
         }
         if let Some((load, hosts)) = &wanted {
             tell(load, hosts).map_err(|error| failed(attempt, &error))?;

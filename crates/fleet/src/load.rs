@@ -21,7 +21,7 @@
     )
 )]
 
-use sonde_link::{Class, Flow, Law, LoadSpec, Port};
+use sonde_link::{Class, Flow, Law, LoadSpec, NetworkSpec, Port, is_one_line};
 use sonde_units::{BitRate, Bytes, Ratio, Span};
 use std::{fmt, str::FromStr};
 
@@ -67,34 +67,38 @@ impl Load {
         }
     }
 
-    /// Its flow to a host, counted from 0. Level 0 ends the one before.
-    pub fn flow(&self, host: u16) -> Flow {
-        Flow {
-            number: host as u8,
+    /// Its flows to hosts of a network, counted from 0: one to the link of each, or a single one where all hosts share one line, which is
+    /// to have this level. Level 0 ends those before.
+    pub fn to_hosts(&self, network: &NetworkSpec, hosts: &[u16]) -> Vec<Flow> {
+        let links = if is_one_line(network) { 1 } else { hosts.len() };
+        let flow = |host: &u16| Flow {
+            number: *host as u8,
             from: None,
-            to: Port(host),
+            to: Port(*host),
             rho: self.rho,
             law: self.law,
             size: self.size,
             class: Class::default(),
-        }
+        };
+        hosts.iter().take(links).map(flow).collect()
     }
-}
 
-impl Load {
-    /// The same in the schedule of a network, from its start on.
-    pub fn scheduled(&self, host: u16) -> LoadSpec {
-        LoadSpec {
-            from: None,
-            to: Port(host),
-            rho: self.rho,
-            law: self.law,
-            size: self.size,
-            class: 0,
+    /// The same in the schedule of a network of so many hosts, from its start on.
+    pub fn scheduled(&self, network: &NetworkSpec, hosts: u16) -> Vec<LoadSpec> {
+        let hosts: Vec<u16> = (0..hosts).collect();
+        let flows = self.to_hosts(network, &hosts).into_iter();
+        let scheduled = flows.map(|flow| LoadSpec {
+            from: flow.from,
+            to: flow.to,
+            rho: flow.rho,
+            law: flow.law,
+            size: flow.size,
+            class: flow.class.0,
             at: Span::ZERO,
             until: None,
             duplex: false,
-        }
+        });
+        scheduled.collect()
     }
 }
 
@@ -183,6 +187,24 @@ impl fmt::Display for Load {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_line_has_the_level_once() {
+        let load = Load::poisson(Ratio::new(3, 5));
+        // Of a segment or a ring all hosts share the line.
+        for (network, to, of_four) in [
+            ("atm-oc3c", &[1, 3][..], 4),
+            ("ethernet-10", &[1], 1),
+            ("fddi", &[1], 1),
+        ] {
+            let network = sonde_link::named(network).unwrap();
+            let flows = load.to_hosts(&network, &[1, 3]);
+            assert!(flows.iter().all(|flow| flow.rho == load.rho));
+            let hosts: Vec<u16> = flows.iter().map(|flow| flow.to.0).collect();
+            assert_eq!(hosts, to, "{}", network.name);
+            assert_eq!(load.scheduled(&network, 4).len(), of_four);
+        }
+    }
 
     #[test]
     fn loads_are_read_and_written() {

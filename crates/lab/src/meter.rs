@@ -127,6 +127,8 @@ pub struct Report {
     pub circuit_setups: u64,
     /// Background traffic, since it began.
     pub flows: Vec<FlowReport>,
+    /// Frames of background traffic that are on their way now, of flows that have ended too.
+    pub load_underway: u64,
 }
 
 /// What a flow of background traffic came to.

@@ -21,7 +21,7 @@ use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, furnish, ids, libraries, wire};
 use files::Files;
 use sonde_link::ledger::Entry;
-use sonde_link::{Admission, Counters, Event, FrameId, Kind, Network, Several};
+use sonde_link::{Admission, Counters, Event, FlowCounters, FrameId, Kind, Network, Several};
 use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message;
@@ -606,6 +606,7 @@ impl Switch {
             cpu_shared_ns: self.seat_figures().1 - self.marked.seat.1,
             circuit_setups: counters.circuit_setups - before.circuit_setups,
             flows,
+            load_underway: counters.flows.iter().map(FlowCounters::underway).sum(),
             ..self.meter.report()
         })
     }

@@ -110,6 +110,11 @@ pub struct FlowCounters {
 }
 
 impl FlowCounters {
+    /// Frames that are on their way; too few where it began again while frames of the flow before, of the same number, were.
+    pub fn underway(&self) -> u64 {
+        self.sent.saturating_sub(self.arrived + self.lost)
+    }
+
     /// The share of the link that its frames took until `now`, as far as they arrived; compare with the wanted `flow.rho`.
     pub fn achieved(&self, now: Instant) -> Ratio {
         self.share(self.arrived, now)

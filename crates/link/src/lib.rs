@@ -64,7 +64,7 @@ pub use network::{
 pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
-pub use shared::{LineOf, SharedLines, shared_lines};
+pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
 pub use spec::{
     Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,
     SpecError, Station, Switch, Technology, Topology,

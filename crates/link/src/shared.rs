@@ -48,6 +48,11 @@ impl SharedLines {
     }
 }
 
+/// Whether all stations share one line: a segment, or a ring with a token.
+pub fn is_one_line(spec: &NetworkSpec) -> bool {
+    spec.bus.is_some() || spec.token.is_some()
+}
+
 /// The shared lines of a network of so many hosts.
 ///
 /// # Errors
@@ -63,7 +68,7 @@ pub fn shared_lines(spec: &NetworkSpec, hosts: u16) -> Result<SharedLines, SpecE
         ways: Vec::with_capacity(count * count),
         hosts: count,
     };
-    if spec.bus.is_some() || spec.token.is_some() {
+    if is_one_line(spec) {
         shared.lines = vec![(LineOf::All, spec.frame_time(frame))];
         shared.ways = pairs()
             .map(|(from, to)| if from == to { Vec::new() } else { vec![0] })

@@ -110,7 +110,7 @@ impl Bounds<'_> {
         let [len] = frames(path, size, self.spec.mtu, self.headers())[..] else {
             return Ok(None);
         };
-        let flows = [load.flow(0), load.flow(1)];
+        let flows = load.to_hosts(self.spec, &[0, 1]);
         let mut halves = sonde_virtual::loaded_round_trips(self.spec, &flows, len, COUNT, think)
             .map_err(Failure::cannot)?;
         halves.sort_unstable();

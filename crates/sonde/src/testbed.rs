@@ -186,10 +186,9 @@ impl LabOptions {
                 "the load `{load}` names a rate or hosts: in the lab the switch makes it; leave `of` and `flow` out"
             )));
         }
-        for host in 0..self.load.as_ref().map_or(0, |_| self.hosts.count()) {
-            network
-                .load
-                .extend(self.load.as_ref().map(|load| load.scheduled(host)));
+        if let Some(load) = &self.load {
+            let flows = load.scheduled(network, self.hosts.count());
+            network.load.extend(flows);
         }
         let Some(path) = &self.script else {
             return Ok(());

@@ -101,6 +101,43 @@ fn no_library_seems_faster_than_its_line() {
     });
 }
 
+/// A load of one shared line is there once, however many hosts; and what it left in the queues has gone before the next repetition, which
+/// may be an idle one.
+#[test]
+fn a_segment_is_idle_after_a_load() {
+    measured(|| {
+        let Some(&case) = attachments().first() else {
+            return;
+        };
+        let stage = Stage::new(case);
+        let out = stage.path("runs");
+        let words = "probe throughput --json --path tcp --size 64KiB --launches 4 --testbed lab --network ethernet-10 --hosts 2 --load 0,0.9";
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.extend(["--out", &out, "--attachment", stage.case.attachment]);
+        let mut call = stage.sonde(&words);
+        if let Some(tun) = stage.tun() {
+            call.command.arg("--tun").arg(tun);
+        }
+        let outcome = call.limit(200).output();
+        let document: Value =
+            serde_json::from_str(&outcome.out).unwrap_or_else(|_| panic!("{outcome}"));
+        let row = |load: Value| {
+            let mut rows = document["results"].as_array().unwrap().iter();
+            let is_it = |row: &&Value| row["quantity"] == "throughput_bps" && row["load"] == load;
+            let row = rows.find(is_it).unwrap_or_else(|| panic!("{outcome}"));
+            println!("{load}: {} to {}", row["min"], row["max"]);
+            (row["min"].as_f64().unwrap(), row["max"].as_f64().unwrap())
+        };
+        let (idle, loaded) = (row(Value::Null), row("0.9".into()));
+        assert!(idle.0 > 0.95 * idle.1, "{outcome}");
+        // Two that always have frames take turns: each has half, where the load has not less to send.
+        assert!(
+            loaded.0 > 0.3 * idle.1 && loaded.1 < 0.7 * idle.1,
+            "{outcome}"
+        );
+    });
+}
+
 #[test]
 fn a_stream_over_the_slowest_lines_ends_with_a_figure() {
     measured(|| {
