@@ -104,8 +104,8 @@ pub struct Fleet {
     notes: Vec<String>,
     /// What hosts have of the programs that ranks take.
     pub(crate) tools: Tools,
-    /// The time that what is measured at once needs to make ready, as far as it is known.
-    lead: Duration,
+    /// The time that what is measured at once needs to make ready under each load, as far as it is known.
+    leads: BTreeMap<String, Duration>,
 }
 
 impl Fleet {
@@ -202,7 +202,7 @@ impl Fleet {
             changed: BTreeMap::new(),
             keeping: BTreeSet::new(),
             tools: Tools::default(),
-            lead: together::LEAD,
+            leads: BTreeMap::new(),
         }
     }
 

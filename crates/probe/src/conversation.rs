@@ -28,7 +28,7 @@ const STORY: Duration = Duration::from_secs(1);
 const MEASUREMENT: &str = "the measurement";
 const REPORT: &str = "its report";
 /// The longest that an agreed begin is waited for.
-const BEGIN_MAX: Duration = Duration::from_secs(30);
+const BEGIN_MAX: Duration = Duration::from_secs(120);
 
 /// What is to be measured between two agents.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,15 +3,15 @@
 //! Model:   each has an agent of its own on every host that it needs, by its number. All of them make ready; what they measure begins
 //!          at one time, that each host is told on its own clock, and lasts as long as their specifications say. Ranks are started first
 //!          and heard last; each conversation has a thread meanwhile. Where one was not ready by then, all of it is made again with
-//!          twice the time, and what was enough once is given from then on. Where one fails otherwise, the others are ended at once:
-//!          none of them was measured beside all. Each may go by a network of its own.
+//!          more time than that took, and what was enough once is given from then on under the same load. Where one fails otherwise,
+//!          the others are ended at once: none of them was measured beside all. Each may go by a network of its own.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
 //! Checked: `tests/lab_contend.rs` of the command.
 
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sonde_lab::Report;
 use sonde_measure::Spec;
@@ -24,12 +24,15 @@ use super::Fleet;
 use crate::agent::Agent;
 use crate::error::{FleetError, Result};
 use crate::launch::{Ask, Between};
+use crate::load::Load;
 use crate::placement::Placement;
 use crate::ranks::native::BegunRanks;
 use crate::ranks::{RanksAsk, limit};
 
 /// What making ready may take at first: worker processes, and what comes before a window, as a stream's first second.
-pub(super) const LEAD: Duration = Duration::from_millis(2_500);
+const LEAD: Duration = Duration::from_millis(2_500);
+/// What it may take at most: agents wait no longer.
+const LEAD_MAX: Duration = Duration::from_secs(100);
 /// What is attempted, where it is none of them alone.
 const ATTEMPT: &str = "measure several at once";
 /// How often all of it is made where something was not ready.
@@ -124,18 +127,24 @@ impl Fleet {
             What::Channel(spec) => spec.duration_max(),
             What::Ranks(ranks) => limit(&ranks.job),
         });
-        let traffic = self.load_for(between, longest.max().unwrap_or_default() * TRIES)?;
+        let longest = longest.max().unwrap_or_default() + LEAD_MAX;
+        let traffic = self.load_for(between, longest * TRIES)?;
+        let load = between.load.as_ref().map(Load::to_string);
+        let load = load.unwrap_or_default();
+        let mut lead = self.leads.get(&load).copied().unwrap_or(LEAD);
         let mut again = 0;
         let made = loop {
-            let made = self.at_once(ask);
+            let began = Instant::now();
+            let made = self.at_once(ask, lead);
             let late = |part: &Result<Option<Outcome>>| part.as_ref().is_err_and(is_late);
             let late = made.as_ref().is_ok_and(|parts| parts.iter().any(late));
             if !late || again + 1 >= TRIES {
                 break made;
             }
             again += 1;
-            self.lead *= 2;
+            lead = (began.elapsed() * 5 / 4).clamp(lead, LEAD_MAX);
         };
+        self.leads.insert(load, lead);
         let mut made = made;
         if let Some(traffic) = traffic {
             let parts = made.as_mut().ok().into_iter().flatten();
@@ -180,7 +189,11 @@ impl Fleet {
     }
 
     /// All of them, once.
-    fn at_once(&mut self, ask: &TogetherAsk) -> Result<Vec<Result<Option<Outcome>>>> {
+    fn at_once(
+        &mut self,
+        ask: &TogetherAsk,
+        lead: Duration,
+    ) -> Result<Vec<Result<Option<Outcome>>>> {
         let (alarm, stop) = UnixStream::pair().map_err(|error| {
             FleetError::of_all(
                 ATTEMPT,
@@ -192,7 +205,7 @@ impl Fleet {
         begun.map_err(|error| self.machines_failed(error))?;
         let before = self.network;
         let offset_ns = self.offset_of(ask)?;
-        let lead_ns = u64::try_from(self.lead.as_nanos()).unwrap_or(u64::MAX);
+        let lead_ns = u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX);
         let begin_ns = (monotonic_ns() + lead_ns).saturating_add_signed(offset_ns);
         let mut all: Vec<Option<Result<Option<Outcome>>>> =
             ask.parts.iter().map(|_| None).collect();
