@@ -1,7 +1,8 @@
 //! `sonde npb`: the kernels as a plain benchmark, with the result block that users of the NAS benchmarks know.
 //!
-//! Model:   a plan with probes of kind npb, measured and kept as any other; shown is the median run of each launch. One rank, which
-//!          needs no library, is the sequential reference, once whatever the paths. What cannot be is refused before anything
+//! Model:   a plan with probes of kind npb, measured and kept as any other; shown is the median run of each launch, and in the table
+//!          that of the median launch, with how far launches differ. One rank, which needs no library, is the sequential reference,
+//!          once whatever the paths. What cannot be is refused before anything
 //!          starts, or named and left out where others can be. A launch that fails is told, and the next goes on. Where it is asked
 //!          for, the table of phases follows, and a file has what each rank did when.
 //! Units:   seconds, millions of operations a second, shares of the ranks' time.
@@ -27,6 +28,7 @@ use sonde_report::sheet;
 use sonde_sys::tell;
 use sonde_workload::npb::launch;
 use sonde_workload::npb::result::{Block, NAME};
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -34,11 +36,19 @@ pub use trace::TraceFile;
 
 /// What one rank is run by.
 const SEQUENTIAL: &str = "sequential";
+/// Repetitions where none is said: the fewest that show how far they differ.
+const USUAL: u64 = 3;
+/// What takes longer is run once, where nothing is said.
+const LONG_NS: u64 = 60_000_000_000;
+/// Repetitions that differ by so many times are told.
+const APART: f64 = 1.25;
 
 /// What to run.
 pub struct Task {
     /// The plan, of probes of kind npb alone.
     pub measurement: measure::Task,
+    /// How often each is repeated was not said.
+    pub is_usual: bool,
     /// Where the communication matrix goes.
     pub matrix: Option<PathBuf>,
     /// Where what each rank did when goes.
@@ -139,6 +149,12 @@ impl Task {
     /// # Errors
     /// What cannot be run, or kept.
     pub fn run(mut self) -> Result<i32, Failure> {
+        if self.is_usual {
+            let is_once = self.matrix.is_some() || self.trace.is_some() || self.is_long();
+            let launches = if is_once { 1 } else { USUAL };
+            let repeat = &mut self.measurement.plan.repeat;
+            (repeat.launches, repeat.max) = (launches, launches);
+        }
         if self.measurement.is_only_printed() {
             return self.measurement.print();
         }
@@ -153,6 +169,12 @@ impl Task {
             ControlFlow::Break(code) => Ok(code),
             ControlFlow::Continue(measured) => self.finish(&measured),
         }
+    }
+
+    /// Whether a repetition may take more than a minute. What cannot be planned is refused later.
+    fn is_long(&self) -> bool {
+        let planned = self.measurement.planned();
+        planned.is_ok_and(|(_, blocks)| blocks.iter().any(|block| block.estimate_ns > LONG_NS))
     }
 
     /// Refuses a file of one launch where there are others.
@@ -280,18 +302,51 @@ impl Kernels {
             "messages",
             "verified",
         ];
+        let all: Vec<Repeated<'_>> = self
+            .kernels
+            .chunk_by(|one, next| one.name == next.name)
+            .map(Repeated)
+            .collect();
+        let are_repeated = all.iter().any(|one| one.0.len() > 1);
+        if are_repeated {
+            heads.splice(5..5, ["lowest", "highest", "n"]);
+        }
         if !is_one {
             heads.splice(4..4, ["network", "load"]);
         }
-        let lines = self.kernels.iter().map(|shown| {
+        let lines = all.iter().filter_map(|one| {
+            let shown = one.median()?;
             let mut line = shown.line();
+            if are_repeated {
+                let [lowest, highest] = one.ends().map_or([None; 2], |ends| ends.map(Some));
+                let count = one.times_s().count().to_string();
+                line.splice(5..5, [number(lowest, 4), number(highest, 4), count]);
+            }
+            if let (Some(last), true) = (line.last_mut(), one.has_failed()) {
+                *last = "FAILED".into();
+            }
             if !is_one {
                 let load = shown.load.clone().unwrap_or_else(|| "-".into());
                 line.splice(4..4, [shown.network.clone(), load]);
             }
-            line
+            Some(line)
         });
         say!("{}", sheet(&heads, lines).text(output::width()));
+        if !are_repeated {
+            say!("One repetition each: it does not say how far they differ; `--launches 3` does.");
+        }
+        for one in &all {
+            let Some([lowest, highest]) = one.ends() else {
+                continue;
+            };
+            let times = highest / lowest;
+            if times > APART {
+                say!(
+                    "{}: its repetitions differ by {times:.1} times: there is more in these times than the kernel. Use none of them alone.",
+                    one.0[0].name
+                );
+            }
+        }
         let launches = self
             .kernels
             .iter()
@@ -323,6 +378,37 @@ impl Kernels {
         outcome.failed.extend(absent);
         outcome
     }
+}
+
+/// The launches of a cell, one or more.
+struct Repeated<'a>(&'a [Shown]);
+
+impl Repeated<'_> {
+    fn times_s(&self) -> impl Iterator<Item = f64> {
+        self.0.iter().filter_map(|one| one.time_s)
+    }
+
+    /// The launch in the middle of their times, of two the longer; of those without a time the first.
+    fn median(&self) -> Option<&Shown> {
+        let mut timed: Vec<&Shown> = self.0.iter().filter(|one| one.time_s.is_some()).collect();
+        timed.sort_by(|a, b| a.time_s.partial_cmp(&b.time_s).unwrap_or(Ordering::Equal));
+        timed.get(timed.len() / 2).copied().or(self.0.first())
+    }
+
+    /// The lowest and the highest time, in seconds.
+    fn ends(&self) -> Option<[f64; 2]> {
+        let lowest = self.times_s().reduce(f64::min)?;
+        Some([lowest, self.times_s().reduce(f64::max)?])
+    }
+
+    fn has_failed(&self) -> bool {
+        self.0.iter().any(|one| one.launch.is_none())
+    }
+}
+
+/// A figure with so many digits, where there is one.
+fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".into(), |value| format!("{value:.digits$}"))
 }
 
 impl Shown {
@@ -405,9 +491,6 @@ impl Shown {
     /// Its line of the table.
     fn line(&self) -> Vec<String> {
         let median = self.launch.as_ref().and_then(median);
-        let number = |value: Option<f64>, digits: usize| {
-            value.map_or_else(|| "-".into(), |value| format!("{value:.digits$}"))
-        };
         let share = self.communicating_share.map(|share| share * 100.0);
         vec![
             self.kernel.to_string(),

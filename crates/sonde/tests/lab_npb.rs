@@ -32,8 +32,14 @@ pub fn call(stage: &Stage, words: &[&str]) -> Call {
         .limit(120)
 }
 
+/// One repetition, where the words do not say how many.
 pub fn npb(stage: &Stage, words: &[&str]) -> Call {
-    call(stage, &[&["npb"], words].concat())
+    let is_said = ["--launches", "--quick", "--resume"];
+    let once: &[&str] = match words.iter().any(|word| is_said.contains(word)) {
+        true => &[],
+        false => &["--launches", "1"],
+    };
+    call(stage, &[&["npb"], words, once].concat())
 }
 
 pub fn document(text: &str) -> Value {

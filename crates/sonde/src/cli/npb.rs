@@ -37,7 +37,7 @@ nothing could be run.";
 /// What `sonde npb` takes.
 #[derive(Debug, Args)]
 #[command(mut_arg("testbed", |testbed| testbed.default_value("local")))]
-#[command(mut_arg("launches", |launches| launches.help("Repetitions of each configuration (fresh processes each time) [default: 1]")))]
+#[command(mut_arg("launches", |launches| launches.help("Repetitions of each configuration (fresh processes each time) [default: 3, or 1 where one takes over a minute, and for a trace or a matrix]")))]
 pub struct NpbOptions {
     /// Kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
     #[arg(required_unless_present = "resume", value_delimiter = ',', value_parser = kernels)]
@@ -159,12 +159,9 @@ impl NpbOptions {
             )));
         }
         let trace = self.trace.as_deref().map(TraceFile::new).transpose()?;
-        let mut plan = self.common.plan(self.probes(&paths)?);
-        if !self.common.effort.is_chosen() {
-            // A benchmark is run once, where nothing else is said.
-            (plan.repeat.launches, plan.repeat.max) = (1, 1);
-        }
+        let plan = self.common.plan(self.probes(&paths)?);
         Ok(Task {
+            is_usual: !self.common.effort.is_chosen(),
             matrix: self.matrix,
             trace,
             phases: self.phases,
