@@ -71,6 +71,37 @@ fn results<'a>(document: &'a Value, path: &str) -> Vec<&'a Value> {
 }
 
 #[test]
+fn a_kernel_is_run_three_times_where_nothing_is_said() {
+    let Some(case) = attachments().first().copied() else {
+        return;
+    };
+    let Some(stage) = stage(case) else { return };
+    let out = stage.path("runs");
+    let words = ["is", "--ranks", "2", "--path", "native:shm", "--out", &out];
+    let usual = call(&stage, &[&["npb"], &words[..]].concat()).expect(0);
+    assert_eq!(usual.out.matches("Time in seconds").count(), 3, "{usual}");
+    let table: Vec<Vec<&str>> = usual
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .skip_while(|words: &Vec<&str>| words.first() != Some(&"kernel"))
+        .collect();
+    assert_eq!(
+        table[0][4..8],
+        ["seconds", "lowest", "highest", "n"],
+        "{usual}"
+    );
+    let row = table.iter().find(|row| row.first() == Some(&"is")).unwrap();
+    let number = |at: usize| row[at].parse::<f64>().unwrap();
+    assert!(number(5) <= number(4) && number(4) <= number(6), "{usual}");
+    assert_eq!(row[7], "3", "{usual}");
+    // Once where that is said, and then it says what is not known.
+    let once = npb(&stage, &words).expect(0);
+    assert_eq!(once.out.matches("Time in seconds").count(), 1, "{once}");
+    assert!(once.out.contains("One repetition each"), "{once}");
+}
+
+#[test]
 fn all_eight_run_between_the_hosts_of_a_lab() {
     let Some(case) = attachments().first().copied() else {
         return;
