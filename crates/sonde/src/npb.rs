@@ -150,7 +150,9 @@ impl Task {
     /// What cannot be run, or kept.
     pub fn run(mut self) -> Result<i32, Failure> {
         if self.is_usual {
-            let is_once = self.matrix.is_some() || self.trace.is_some() || self.is_long();
+            // What is looked at closely is looked at once.
+            let is_close = self.matrix.is_some() || self.trace.is_some() || self.phases;
+            let is_once = is_close || self.is_long();
             let launches = if is_once { 1 } else { USUAL };
             let repeat = &mut self.measurement.plan.repeat;
             (repeat.launches, repeat.max) = (launches, launches);

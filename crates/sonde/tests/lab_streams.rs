@@ -111,7 +111,7 @@ fn a_segment_is_idle_after_a_load() {
         };
         let stage = Stage::new(case);
         let out = stage.path("runs");
-        let words = "probe throughput --json --path tcp --size 64KiB --launches 4 --testbed lab --network ethernet-10 --hosts 2 --load 0,0.9";
+        let words = "probe throughput --json --path tcp --size 64KiB --launches 4 --testbed lab --network ethernet-10 --hosts 2 --load 0,0.6";
         let mut words: Vec<&str> = words.split(' ').collect();
         words.extend(["--out", &out, "--attachment", stage.case.attachment]);
         let mut call = stage.sonde(&words);
@@ -126,15 +126,13 @@ fn a_segment_is_idle_after_a_load() {
             let is_it = |row: &&Value| row["quantity"] == "throughput_bps" && row["load"] == load;
             let row = rows.find(is_it).unwrap_or_else(|| panic!("{outcome}"));
             println!("{load}: {} to {}", row["min"], row["max"]);
-            (row["min"].as_f64().unwrap(), row["max"].as_f64().unwrap())
+            ["min", "p50", "max"].map(|name| row[name].as_f64().unwrap())
         };
-        let (idle, loaded) = (row(Value::Null), row("0.9".into()));
-        assert!(idle.0 > 0.95 * idle.1, "{outcome}");
-        // Two that always have frames take turns: each has half, where the load has not less to send.
-        assert!(
-            loaded.0 > 0.3 * idle.1 && loaded.1 < 0.7 * idle.1,
-            "{outcome}"
-        );
+        let (idle, loaded) = (row(Value::Null), row("0.6".into()));
+        assert!(idle[0] > 0.95 * idle[2], "{outcome}");
+        // Two that always have frames take turns, half each, but for stations that collide: 0.29 to 0.63 of it in 18 launches.
+        let share = loaded[1] / idle[1];
+        assert!(0.2 < share && share < 0.8, "{share}: {outcome}");
     });
 }
 

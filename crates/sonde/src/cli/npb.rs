@@ -37,7 +37,7 @@ nothing could be run.";
 /// What `sonde npb` takes.
 #[derive(Debug, Args)]
 #[command(mut_arg("testbed", |testbed| testbed.default_value("local")))]
-#[command(mut_arg("launches", |launches| launches.help("Repetitions of each configuration (fresh processes each time) [default: 3, or 1 where one takes over a minute, and for a trace or a matrix]")))]
+#[command(mut_arg("launches", |launches| launches.help("Repetitions of each configuration (fresh processes each time) [default: 3, or 1 where one takes over a minute, and with --phases, --trace or --matrix]")))]
 pub struct NpbOptions {
     /// Kernels: ep, cg, mg, ft, is, lu, sp, bt, or all.
     #[arg(required_unless_present = "resume", value_delimiter = ',', value_parser = kernels)]
