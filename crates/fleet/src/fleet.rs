@@ -105,7 +105,7 @@ pub struct Fleet {
     /// What hosts have of the programs that ranks take.
     pub(crate) tools: Tools,
     /// The time that what is measured at once needs to make ready under each load, as far as it is known.
-    leads: BTreeMap<String, Duration>,
+    leads: BTreeMap<Option<String>, Duration>,
 }
 
 impl Fleet {

@@ -53,9 +53,12 @@ impl Moments {
     /// The same of the slices of a stream. One that lost segments is slower after a disturbance: where it `resent`, all slices that
     /// follow the first touched one are touched.
     pub fn slices(&self, behind: &[Away], resent: bool) -> Touch {
-        let each_ns = self.samples.iter().map(|[pause, took, _]| pause + took);
+        let each_ns = self
+            .samples
+            .iter()
+            .map(|[pause, took, _]| pause.saturating_add(*took));
         Touch::Slices {
-            span_ns: each_ns.sum(),
+            span_ns: each_ns.fold(0, u64::saturating_add),
             late_ns: self.late_ns(behind),
             all: self
                 .samples
@@ -67,18 +70,18 @@ impl Moments {
         }
     }
 
-    /// How long an arrival at the begin may have been held up: by a program that waited for a CPU then, and before that by the emulation.
+    /// How long the first arrival may have been held up: by the emulation, then by its receiver's wait for a CPU.
     fn late_ns(&self, behind: &[Away]) -> u64 {
         let most = |spans: &[Away], from_ns| {
             let held = joined(spans.to_vec()).into_iter();
             held.filter(|span| span.from_ns <= self.origin_ns)
-                .filter(|span| span.to_ns + UNSEEN_NS >= from_ns)
+                .filter(|span| span.to_ns.saturating_add(UNSEEN_NS) >= from_ns)
                 .map(|span| span.most_ns.min(self.origin_ns - span.from_ns))
                 .max()
                 .unwrap_or(0)
         };
         let by_host = most(&self.away, self.origin_ns);
-        by_host + most(behind, self.origin_ns - by_host)
+        by_host.saturating_add(most(behind, self.origin_ns - by_host))
     }
 
     fn met(&self, behind: &[Away], and_all_after: bool) -> Series {

@@ -130,7 +130,6 @@ impl Fleet {
         let longest = longest.max().unwrap_or_default() + LEAD_MAX;
         let traffic = self.load_for(between, longest * TRIES)?;
         let load = between.load.as_ref().map(Load::to_string);
-        let load = load.unwrap_or_default();
         let mut lead = self.leads.get(&load).copied().unwrap_or(LEAD);
         let mut again = 0;
         let made = loop {

@@ -81,10 +81,10 @@ impl Atm {
         if is_permanent || self.circuits.is_open(now, pair) || self.circuits.has_waiting(pair) {
             return false;
         }
-        if let Carrier::Cells(cells) = &self.carrier {
-            if cells.has_queued(frame.from, to) {
-                return false;
-            }
+        if let Carrier::Cells(cells) = &self.carrier
+            && cells.has_queued(frame.from, to)
+        {
+            return false;
         }
         let Some(emulation) = &mut self.emulation else {
             return false;
