@@ -2,8 +2,8 @@
 //!
 //! Model:   a delivery is late by the time between the model's instant and the moment when the frame was written to the host,
 //!          plus what its arrival had to be moved to keep time from going backwards. What counts as late, and what fails a
-//!          cell, is the rule of [`Verdict`]. Late deliveries of less than 1 ms between them are one span of time in which
-//!          the lab was behind its model; of more than 2,048 spans (64, where a launch is kept) the two with the least time between
+//!          cell, is the rule of [`Verdict`]. Late deliveries of less than 1 ms between them (0.1 ms where one between them was not late)
+//!          are one span of time in which the lab was behind its model; of more than 2,048 spans (64, where a launch is kept) the two with the least time between
 //!          them are joined.
 //! Units:   nanoseconds; the histogram keeps three digits, the largest value is exact.
 //! Checked: `the_verdict_follows_its_rule`, `spans_are_few_and_cover_what_was_late`.
@@ -18,6 +18,8 @@ use sonde_measure::{Away, Disturbance, Disturber, Fidelity, Lateness, Loss, Verd
 
 /// Late deliveries with less between them are of one span.
 const APART_NS: u64 = 1_000_000;
+/// The same where one between them was not late, so that the lab had caught up.
+const APART_CAUGHT_UP_NS: u64 = 100_000;
 /// The most spans of a report.
 const SPANS_MAX: usize = 2_048;
 /// The most of them that are kept with a launch.
@@ -240,6 +242,8 @@ pub(crate) struct Meter {
     lateness: Histogram<u64>,
     max_ns: u64,
     hosts: u16,
+    /// Whether a delivery that was due after the last late one was written was not late.
+    is_caught_up: bool,
     pub report: Report,
 }
 
@@ -251,6 +255,7 @@ impl Meter {
             lateness,
             max_ns: 0,
             hosts,
+            is_caught_up: true,
             report: Report::default(),
         }
     }
@@ -276,7 +281,12 @@ impl Meter {
                     interface,
                     late: 1,
                 },
+                self.is_caught_up,
             );
+            self.is_caught_up = false;
+        } else if !self.is_caught_up {
+            let last = report.behind.last();
+            self.is_caught_up = last.is_none_or(|last| last.to_ns < at_ns);
         }
     }
 
@@ -304,9 +314,13 @@ pub(crate) fn end_of(port: Port, hosts: u16) -> (u16, u16) {
 }
 
 /// Adds a late delivery to the spans, which are few and in order of time.
-fn fall_behind(spans: &mut Vec<Behind>, late: Behind) {
+fn fall_behind(spans: &mut Vec<Behind>, late: Behind, is_caught_up: bool) {
+    let apart_ns = match is_caught_up {
+        true => APART_CAUGHT_UP_NS,
+        false => APART_NS,
+    };
     match spans.last_mut() {
-        Some(last) if late.from_ns < last.to_ns.saturating_add(APART_NS) => last.join(&late),
+        Some(last) if late.from_ns < last.to_ns.saturating_add(apart_ns) => last.join(&late),
         Some(_) | None => spans.push(late),
     }
     if spans.len() > SPANS_MAX {
@@ -374,8 +388,15 @@ mod tests {
         meter.report.span_ns = 12_000_000;
         assert_eq!(meter.report().behind, [first]);
         assert_eq!(meter.report().lag(), Some((0.1, 300_000)));
+        // What was on time after it ends a span, but for a moment.
+        meter.delivered(Port(0), 2_210_000, 0, 10_000);
+        meter.delivered(Port(0), 2_290_000, 0, 60_000);
+        assert_eq!(meter.report().behind.len(), 1);
+        meter.delivered(Port(0), 2_360_000, 0, 10_000);
+        meter.delivered(Port(0), 2_500_000, 0, 60_000);
+        assert_eq!(meter.report().behind.len(), 2);
         // Each further from the last than that one from its own last.
-        let mut at_ns = 2_200_000;
+        let mut at_ns = 2_560_000;
         for more in 1..=3_000 {
             at_ns += APART_NS + more;
             meter.delivered(Port(0), at_ns, 0, 50_001);
