@@ -4,7 +4,8 @@
 //!          begin to its end, meets a span in which the emulation, a host or a stranger disturbed its path. Both are of one
 //!          clock: this is for hosts that share one, as those of a lab do.
 //! Units:   nanoseconds of CLOCK_MONOTONIC.
-//! Checked: `samples_that_meet_a_span_are_touched`, `a_begin_is_as_late_as_what_held_it_up`, `spans_are_joined`.
+//! Checked: `samples_that_meet_a_span_are_touched`, `a_begin_is_as_late_as_what_held_it_up`, `time_that_was_met_counts_once`,
+//!          `spans_are_joined`.
 
 use serde::{Deserialize, Serialize};
 use sonde_stats::Series;
@@ -53,12 +54,8 @@ impl Moments {
     /// The same of the slices of a stream. One that lost segments is slower after a disturbance: where it `resent`, all slices that
     /// follow the first touched one are touched.
     pub fn slices(&self, behind: &[Away], resent: bool) -> Touch {
-        let each_ns = self
-            .samples
-            .iter()
-            .map(|[pause, took, _]| pause.saturating_add(*took));
         Touch::Slices {
-            span_ns: each_ns.fold(0, u64::saturating_add),
+            span_ns: self.span_ns(),
             late_ns: self.late_ns(behind),
             all: self
                 .samples
@@ -82,6 +79,26 @@ impl Moments {
         };
         let by_host = most(&self.away, self.origin_ns);
         by_host.saturating_add(most(behind, self.origin_ns - by_host))
+    }
+
+    /// For how much of the time of its samples, and of the pauses between them, either program waited or the emulation was `behind`; and
+    /// all that time.
+    pub fn met_ns(&self, behind: &[Away]) -> [u64; 2] {
+        let end_ns = self.origin_ns.saturating_add(self.span_ns());
+        let met = joined([&self.away, behind].concat()).into_iter();
+        let within = |span: Away| {
+            let from_ns = span.from_ns.max(self.origin_ns);
+            span.to_ns.min(end_ns).saturating_sub(from_ns)
+        };
+        [met.map(within).sum(), self.span_ns()]
+    }
+
+    fn span_ns(&self) -> u64 {
+        let each_ns = self
+            .samples
+            .iter()
+            .map(|[pause, took, _]| pause.saturating_add(*took));
+        each_ns.fold(0, u64::saturating_add)
     }
 
     fn met(&self, behind: &[Away], and_all_after: bool) -> Series {
@@ -200,6 +217,22 @@ mod tests {
         let waited = moments.clone().beside(&[away(700_000, 1_000_020)]);
         assert_eq!(of(&waited, &behind), (100, 400_000));
         assert_eq!(of(&moments, &behind), (100, 0));
+    }
+
+    #[test]
+    fn time_that_was_met_counts_once() {
+        // From 100 to 245.
+        let moments = Moments {
+            origin_ns: 100,
+            samples: vec![[5, 10, 1], [5, 10, 2], [0, 100, 3], [5, 10, 4]],
+            away: vec![away(110, 120), away(240, 1_000)],
+        };
+        assert_eq!(moments.met_ns(&[]), [15, 145]);
+        // Before all and into it, in one that counts already, after all.
+        let behind = [away(0, 103), away(112, 125), away(300, 400)];
+        assert_eq!(moments.met_ns(&behind), [3 + 15 + 5, 145]);
+        assert_eq!(moments.met_ns(&[away(0, 99)]), [15, 145]);
+        assert_eq!(Moments::default().met_ns(&behind), [0, 0]);
     }
 
     #[test]

@@ -312,6 +312,8 @@ pub struct ResultRow {
     pub cell: String,
     /// Launches that gave samples.
     pub launches: u64,
+    /// Launches that were set aside and made again, since a disturbance met most of their time.
+    pub set_aside: u64,
     /// Samples in all of them.
     pub samples: u64,
     /// What was measured.
@@ -463,6 +465,7 @@ mod tests {
             step: None,
             cell: "0123456789abcdef".into(),
             launches: 0,
+            set_aside: 0,
             samples: 0,
             quantity: Quantity::LatencyNs,
             min: None,
@@ -488,7 +491,7 @@ mod tests {
     }
 
     const CONTRACT: &str = "probe layer path method knobs mode wait network testbed profile load src dst size_bytes phase step \
-        cell launches samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_low undisturbed_high \
+        cell launches set_aside samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_low undisturbed_high \
         status reason state doubts why backpressure verdict";
 
     #[test]

@@ -59,14 +59,20 @@ impl Run {
         for one in self.repetitions() {
             launches.entry(&one.result.cell).or_default().push(one);
         }
+        let mut set_aside: BTreeMap<&str, u64> = BTreeMap::new();
+        for one in self.set_aside() {
+            *set_aside.entry(&one.result.cell).or_default() += 1;
+        }
         let mut rows = Vec::new();
         for cell in &self.cells {
             let made = launches.remove(cell.id.as_str()).unwrap_or_default();
+            let set_aside = set_aside.get(cell.id.as_str()).copied();
             rows.extend(
                 Launched {
                     run: self,
                     cell,
                     made,
+                    set_aside: set_aside.unwrap_or(0),
                 }
                 .rows(),
             );
@@ -96,6 +102,7 @@ impl Run {
             run: self,
             cell,
             made: made.to_vec(),
+            set_aside: 0,
         };
         let (quantity, phase) = cell.factors.main();
         let best = of.best(&of.bare((None, quantity, phase), made));
@@ -134,11 +141,12 @@ fn part_of_bound(row: &ResultRow, launches: &[&Measurement], best: u64) -> Optio
 /// A measurement and the repetition that it is of.
 type Measured<'a> = (Repetition<'a>, &'a Measurement);
 
-/// A cell and its repetitions.
+/// A cell and its repetitions, and how many others were set aside.
 struct Launched<'a> {
     run: &'a Run,
     cell: &'a CellRecord,
     made: Vec<Repetition<'a>>,
+    set_aside: u64,
 }
 
 impl Launched<'_> {
@@ -243,6 +251,7 @@ impl Launched<'_> {
             p50,
             interval: row.ci95_low.zip(row.ci95_high),
             launches: row.launches,
+            set_aside: row.set_aside,
             touched,
             whatever: state::whatever(launches, limits),
             verdict: row.verdict.as_ref(),
@@ -332,7 +341,11 @@ impl Launched<'_> {
 
     /// What makes a row that `gave` launches made worth less.
     fn reservations(&self, gave: u64, why: Option<&str>) -> Option<String> {
-        let parts = [self.shortfall(gave, why), self.among_strangers()];
+        let parts = [
+            self.shortfall(gave, why),
+            self.made_again(),
+            self.among_strangers(),
+        ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -353,6 +366,16 @@ impl Launched<'_> {
                 "repetitions"
             };
             format!("uncertain: unauthenticated peers came to a data port in {came} {plural}")
+        })
+    }
+
+    /// That repetitions were made again.
+    fn made_again(&self) -> Option<String> {
+        (self.set_aside > 0).then(|| {
+            format!(
+                "{} set aside for a disturbance and made again",
+                self.set_aside
+            )
         })
     }
 
@@ -425,6 +448,7 @@ impl Launched<'_> {
             step,
             cell: self.cell.id.clone(),
             launches: 0,
+            set_aside: self.set_aside,
             samples: 0,
             quantity,
             min: None,

@@ -253,6 +253,9 @@ pub struct LaunchRecord {
     pub verdict: Option<Verdict>,
     /// When it was disturbed, in order of time.
     pub disturbances: Vec<Disturbance>,
+    /// Whether it was made again, since a disturbance met most of its time: it counts in no figure.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub set_aside: bool,
 }
 
 /// What one launch gave for one cell.
@@ -312,9 +315,20 @@ impl Repetition<'_> {
 }
 
 impl Run {
-    /// The repetitions of all cells, in the order in which their launches ended.
+    /// The launches that were not set aside, in the order in which they ended.
+    pub fn counted(&self) -> impl Iterator<Item = &LaunchRecord> {
+        self.launches.iter().filter(|launch| !launch.set_aside)
+    }
+
+    /// The repetitions of all cells that were not set aside, in the order in which their launches ended.
     pub fn repetitions(&self) -> impl Iterator<Item = Repetition<'_>> {
-        self.launches.iter().flat_map(LaunchRecord::repetitions)
+        self.counted().flat_map(LaunchRecord::repetitions)
+    }
+
+    /// What was set aside, likewise.
+    pub fn set_aside(&self) -> impl Iterator<Item = Repetition<'_>> {
+        let aside = self.launches.iter().filter(|launch| launch.set_aside);
+        aside.flat_map(LaunchRecord::repetitions)
     }
 
     /// The repetitions of a cell, failed ones too.

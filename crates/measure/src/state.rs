@@ -49,6 +49,8 @@ pub enum Doubt {
     FewRepetitions,
     /// Fewer than 100 of its samples met no disturbance, and most met none.
     FewSamples,
+    /// More than half of its repetitions were set aside, since a disturbance met most of their time: those that count are a choice.
+    SetAside,
     /// A disturbance met so many of its samples that the undisturbed figure has no bound, or none that is near.
     Disturbed,
     /// The emulation was behind schedule, and it was not seen which samples met that.
@@ -73,6 +75,7 @@ impl Doubt {
         match self {
             Self::FewRepetitions => "fewer than six repetitions",
             Self::FewSamples => "fewer than 100 undisturbed samples",
+            Self::SetAside => "most repetitions set aside",
             Self::Disturbed => "disturbed samples",
             Self::Late => "the emulation behind schedule",
             Self::NotJudged => "no frame to judge the emulation by",
@@ -88,7 +91,12 @@ impl Doubt {
     pub const fn is_disturbance(self) -> bool {
         matches!(
             self,
-            Self::Disturbed | Self::Late | Self::NotJudged | Self::FramesLost | Self::GateReplaced
+            Self::SetAside
+                | Self::Disturbed
+                | Self::Late
+                | Self::NotJudged
+                | Self::FramesLost
+                | Self::GateReplaced
         )
     }
 
@@ -228,6 +236,8 @@ pub struct Worth<'a> {
     pub interval: Option<(Number, Number)>,
     /// Repetitions that gave samples.
     pub launches: u64,
+    /// Repetitions that were made again for a disturbance.
+    pub set_aside: u64,
     /// What is known of the disturbance of its samples.
     pub touched: Option<Touched>,
     /// Where the undisturbed median lies, whatever met a disturbance.
@@ -246,6 +256,16 @@ impl Worth<'_> {
             doubts.push((
                 Doubt::FewRepetitions,
                 "fewer than six repetitions".to_owned(),
+            ));
+        }
+        if self.set_aside > self.launches {
+            let all = self.set_aside + self.launches;
+            doubts.push((
+                Doubt::SetAside,
+                format!(
+                    "{} of {all} repetitions were set aside for a disturbance",
+                    self.set_aside
+                ),
             ));
         }
         let holds = self.whatever.and_then(|ends| self.is_near(ends)) == Some(true);
@@ -383,6 +403,7 @@ mod tests {
             p50: Number(200_000.0),
             interval: Some((Number(195_000.0), Number(205_000.0))),
             launches: 6,
+            set_aside: 5,
             touched: Some(Touched {
                 touched: 50,
                 samples: 150,
@@ -424,6 +445,14 @@ mod tests {
                 },
                 Doubt::FewRepetitions,
                 "fewer than six",
+            ),
+            (
+                Worth {
+                    set_aside: 7,
+                    ..sound(&late)
+                },
+                Doubt::SetAside,
+                "7 of 13 repetitions",
             ),
             (
                 Worth {

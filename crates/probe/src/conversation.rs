@@ -520,6 +520,16 @@ impl Outcome {
 }
 
 impl Seen {
+    /// Of its samples, or of a stream of its slices.
+    pub const fn moments(&self) -> &Moments {
+        match self {
+            Self::Samples(moments)
+            | Self::Stream {
+                slices: moments, ..
+            } => moments,
+        }
+    }
+
     /// What both sides know; of a stream the receiving one has the `slices`.
     fn of(
         measured: &SizeMeasured,

@@ -45,7 +45,7 @@ const CREATE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQL
 /// "sond": what tells a store from other programs' databases, and `file` what it is.
 const APPLICATION: i64 = 0x736f_6e64;
 /// The version of the tables.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 const SCHEMA: &str = include_str!("store/schema.sql");
 
 /// An open store.

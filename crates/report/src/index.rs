@@ -182,7 +182,7 @@ impl<'a> Index<'a> {
 
     /// The launches of the run that gave something, each with the first cell of which it did.
     pub fn starts(&self) -> impl Iterator<Item = (&'a LaunchRecord, &'a CellRecord)> + '_ {
-        self.run.launches.iter().filter_map(|launch| {
+        self.run.counted().filter_map(|launch| {
             let first = launch.repetitions().find(Repetition::succeeded)?;
             Some((launch, self.cell(&first.result.cell)?))
         })

@@ -216,8 +216,7 @@ impl Scope {
         let matrix: BTreeSet<&str> = matrix.map(|cell| cell.id.as_str()).collect();
         let measured = |is_beside: bool| -> BTreeSet<(&str, &str)> {
             let is_counted = |cell: &str| !(is_beside && matrix.contains(cell));
-            let launches = run.launches.iter();
-            launches
+            run.counted()
                 .filter(|launch| is_host(&launch.src) && is_host(&launch.dst))
                 .filter(|launch| {
                     let mut made = launch.repetitions().filter(Repetition::succeeded);

@@ -566,6 +566,7 @@ impl Runs {
             interference: vec![watched(src), watched(dst)],
             verdict: self.verdict.clone(),
             disturbances: Vec::new(),
+            set_aside: false,
         }
     }
 }

@@ -55,6 +55,10 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// How often a launch that a disturbance met for most of its time is made again. Deciding it by the disturbance alone keeps figures from being
+/// chosen.
+const AGAIN_MAX: u32 = 2;
+
 /// A network with its hosts up.
 pub struct LiveNetwork {
     /// What it is.
@@ -84,6 +88,8 @@ pub struct Campaign<'a> {
     made: BTreeMap<usize, u64>,
     /// Blocks that cannot be measured here.
     skipped: BTreeSet<usize>,
+    /// Blocks of which no launch is made again, since the last one that was is no better.
+    in_vain: BTreeSet<usize>,
     /// What the model has for loaded cells: idle, and under their load.
     models: BTreeMap<String, Option<[u64; 2]>>,
     progress: Progress,
@@ -149,6 +155,7 @@ impl<'a> Campaign<'a> {
             done,
             made: BTreeMap::new(),
             skipped: BTreeSet::new(),
+            in_vain: BTreeSet::new(),
             models: BTreeMap::new(),
             progress: Progress::new(0)?,
             began: Instant::now(),
@@ -493,14 +500,30 @@ impl<'a> Campaign<'a> {
             .any(|medians| !precision(medians).met(self.repeat.precision_per_mille))
     }
 
-    /// One launch, kept.
+    /// One launch, kept. Where a disturbance met most of its time, it is set aside and made again.
     fn launch(&mut self, number: usize, index: u64) -> Result<(), StoreError> {
         let block = self.blocks[number].clone();
         match &block.work {
-            Work::Rounds(rounds) => return self.launch_rounds(&block, rounds, index),
-            Work::Together(parts) => return self.launch_at_once(&block, parts, index),
-            Work::Channel(_) | Work::Ranks(_) => {}
+            Work::Rounds(rounds) => self.launch_rounds(&block, rounds, index),
+            Work::Together(parts) => self.launch_at_once(&block, parts, index),
+            Work::Channel(_) | Work::Ranks(_) => {
+                let mut again = 0;
+                while self.launch_pair(number, &block, index, again)? && interrupted().is_none() {
+                    again += 1;
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// One launch between two hosts, made `again` so often, and kept; whether it was set aside.
+    fn launch_pair(
+        &mut self,
+        number: usize,
+        block: &Block,
+        index: u64,
+        again: u32,
+    ) -> Result<bool, StoreError> {
         let up = &self.live[block.net];
         let shared = Rc::clone(&up.fleet);
         let mut fleet = shared.borrow_mut();
@@ -525,7 +548,7 @@ impl<'a> Campaign<'a> {
         let began_unix_ns = unix_ns();
         let began = Instant::now();
         let lost = [src, dst].into_iter().find(|host| !fleet.alive(*host));
-        let set_of = hosts_of(&fleet, &block, [src, dst]);
+        let set_of = hosts_of(&fleet, block, [src, dst]);
         let (mut changes, mut back) = (None, Vec::new());
         let launched = match lost {
             Some(host) => Err(format!(
@@ -533,10 +556,11 @@ impl<'a> Campaign<'a> {
                 name(host),
                 fleet.loss(host).unwrap_or("it is gone")
             )),
-            None => match set_hosts(&mut fleet, &block, &set_of) {
+            None => match set_hosts(&mut fleet, block, &set_of) {
                 Err(unset) if !unset.lost => {
                     drop(fleet);
-                    return self.skip(number, &unset.to_string());
+                    self.skip(number, &unset.to_string())?;
+                    return Ok(false);
                 }
                 Err(lost) => Err(lost.to_string()),
                 Ok(set) => {
@@ -587,18 +611,28 @@ impl<'a> Campaign<'a> {
             }
         };
         let failure = failure.as_deref();
+        let succeeded = launched.as_ref().filter(|_| failure.is_none());
+        // Decided before any figure of it is read.
+        let disturbed = succeeded
+            .and_then(seen::disturbed_share)
+            .filter(|share| *share > 0.5);
+        if disturbed.is_some() && again == AGAIN_MAX {
+            self.in_vain.insert(number);
+        }
+        let no_time = self.over_budget() || self.over_allowance(number).is_some();
+        let set_aside = disturbed.filter(|_| !no_time && !self.in_vain.contains(&number));
         let mut record = LaunchRecord {
             src: src_name.clone(),
             dst: dst_name.clone(),
             began_unix_ns,
             took_ns,
-            ..record(&block, index, launched.as_ref(), failure)
+            set_aside: set_aside.is_some(),
+            ..record(block, index, launched.as_ref(), failure)
         };
-        let succeeded = launched.as_ref().filter(|_| failure.is_none());
-        seen::tell(&mut record, &block, succeeded);
+        seen::tell(&mut record, block, succeeded);
         tell_changes(changes.as_deref().unwrap_or_default(), &mut record.evidence);
-        self.tell_model(&block, &mut record);
-        self.tell_wire(&block, &mut record);
+        self.tell_model(block, &mut record);
+        self.tell_wire(block, &mut record);
         self.keep(vec![record])?;
         for text in back {
             let text = format!("a setting was not restored: {text}");
@@ -619,10 +653,18 @@ impl<'a> Campaign<'a> {
             };
             self.progress.suspend(|| tell!("sonde: {text}"));
         }
+        if let Some(share) = set_aside {
+            let (share, number) = (share * 100.0, index + 1);
+            let text = format!(
+                "{now}: repetition {number} is set aside and made again: {share:.0} % of its time was disturbed"
+            );
+            self.progress.suspend(|| tell!("sonde: {text}"));
+            return Ok(true);
+        }
         let network = &self.live[block.net].net.name;
-        self.progress.saw(network, &block, &self.run, 1);
+        self.progress.saw(network, block, &self.run, 1);
         self.progress.ended(block.estimate_ns);
-        Ok(())
+        Ok(false)
     }
 
     /// The cells of a block are not measured, for want of what `reason` says.

@@ -1,10 +1,15 @@
 //! What is told and kept of a machine that is busy before a measurement on it.
 
-use crate::lab::{Case, Stage};
+use crate::lab::{Case, Process, Stage, eventually, members};
 use crate::paired::lab_files::document_of;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use sonde_sys::noise::measured;
 use std::process::{Child, Command};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// A program on each CPU, in a session of its own, which does nothing but compute; ended when it goes out of scope.
 struct Busy(Vec<Child>);
@@ -115,6 +120,76 @@ fn samples_beside_busy_programs_are_touched() {
         let alone = row(&stage);
         assert!(alone["touched_share"].as_f64().unwrap() < 0.5, "{alone:#}");
     });
+}
+
+/// The emulation held up for nine of every ten milliseconds, until it goes out of scope.
+struct Held(Arc<AtomicBool>, Option<JoinHandle<()>>);
+
+impl Held {
+    fn begin(switch: u32) -> Self {
+        let ended = Arc::new(AtomicBool::new(false));
+        let is_ended = Arc::clone(&ended);
+        let pid = Pid::from_raw(switch.try_into().unwrap()).unwrap();
+        let hold = move || {
+            while !is_ended.load(Ordering::Relaxed) {
+                for (signal, for_ms) in [(Signal::STOP, 9), (Signal::CONT, 1)] {
+                    // It fails where the run has ended.
+                    kill_process(pid, signal).unwrap_or_default();
+                    std::thread::sleep(Duration::from_millis(for_ms));
+                }
+            }
+        };
+        Self(ended, Some(std::thread::spawn(hold)))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.take().map(JoinHandle::join).unwrap().unwrap();
+    }
+}
+
+/// A repetition that a disturbance met for most of its time is made again, at most twice; where that is in vain, it is done with.
+#[test]
+fn what_is_mostly_disturbed_is_made_again() {
+    let stage = Stage::new(Case::own("veth"));
+    let out = stage.path("runs");
+    let words =
+        "probe latency --network ethernet-100 --path tcp --size 1 --launches 6 --json --out";
+    let words: Vec<&str> = words.split(' ').chain([out.as_str()]).collect();
+    let running = stage.sonde(&words).start();
+    let is_switch = |process: &Process| process.line.contains("--sonde-lab-switch");
+    let switch = eventually(
+        || members(&running.mark).into_iter().find(is_switch),
+        Option::is_some,
+    );
+    let held = Held::begin(switch.unwrap().pid);
+    let outcome = running.finish();
+    drop(held);
+    assert_eq!(outcome.code, 0, "{outcome}");
+    let told = outcome.err.matches("is set aside and made again").count();
+    assert_eq!(told, 2, "{outcome}");
+    let document = document_of(&outcome.out);
+    let rows = document["results"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["phase"] == "warm").unwrap();
+    assert_eq!(
+        (&row["launches"], &row["set_aside"]),
+        (&6.into(), &2.into()),
+        "{row:#}"
+    );
+    // What was set aside is kept.
+    let export = stage.sonde(&["report", "export", "latest", "--json", "--out", &out]);
+    let run = &document_of(&export.expect(0).out)["run"];
+    let launches = run["launches"].as_array().unwrap();
+    let aside: Vec<bool> = launches
+        .iter()
+        .map(|one| one["set_aside"] == true)
+        .collect();
+    assert_eq!(
+        aside,
+        [true, true, false, false, false, false, false, false]
+    );
 }
 
 /// The same of a stream, slice by slice. Over a loopback its two ends wait for each other's CPU without anybody else, too: how much more they

@@ -1,7 +1,7 @@
-//! Stores of versions 1 to 3: how the launches of the first two are read, and how all are brought up to this version.
+//! Stores of versions 1 to 4: how the launches of the first two are read, and how all are brought up to this version.
 //!
 //! Model:   version 1 had no knobs of cells. In both a launch was stored once for each of its cells, with its evidence as a map
-//!          of texts. Version 3 did not know which samples met a disturbance. Lines that follow each other, began and ended together and saw the same are one launch.
+//!          of texts. Version 3 did not know which samples met a disturbance, version 4 set no launch aside. Lines that follow each other, began and ended together and saw the same are one launch.
 //! Checked: `stores_of_older_versions_are_read_and_brought_up` in tests/store.rs; the runs of the corpus.
 #![deny(
     clippy::unwrap_used,
@@ -24,6 +24,8 @@ use super::{Fault, SCHEMA, Store};
 const KNOBS: &str = "ALTER TABLE cell ADD COLUMN knobs TEXT NOT NULL DEFAULT '{}'";
 /// From version 3 to 4.
 const TOUCHED: &str = "ALTER TABLE series ADD COLUMN touched TEXT";
+/// From version 4 to 5.
+const SET_ASIDE: &str = "ALTER TABLE launch ADD COLUMN set_aside TEXT";
 const PUT_ASIDE: &str =
     "ALTER TABLE launch RENAME TO launch_2; ALTER TABLE series RENAME TO series_2";
 const REMOVE: &str = "DROP TABLE series_2; DROP TABLE launch_2";
@@ -53,7 +55,11 @@ impl Store {
     /// Brings an older store up to this version.
     pub(super) fn bring_up(&self, transaction: &Transaction<'_>) -> Result<(), Fault> {
         match self.pragma("user_version")? {
-            3 => return Ok(transaction.execute_batch(TOUCHED)?),
+            4 => return Ok(transaction.execute_batch(SET_ASIDE)?),
+            3 => {
+                transaction.execute_batch(TOUCHED)?;
+                return Ok(transaction.execute_batch(SET_ASIDE)?);
+            }
             1 => transaction.execute_batch(KNOBS)?,
             _ => {}
         }
@@ -143,6 +149,7 @@ fn line(row: &Row<'_>) -> rusqlite::Result<(i64, Line)> {
         interference: field::<Json<_>>(row, "interference")?.0,
         verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
         disturbances: Vec::new(),
+        set_aside: false,
     };
     Ok((field(row, "id")?, Line { launch, shared }))
 }

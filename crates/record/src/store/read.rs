@@ -164,7 +164,7 @@ impl Store {
                 networks: all(transaction, NETWORKS, [id], network)?,
                 cells: all(transaction, CELLS, [id], cell)?,
                 launches: match self.pragma("user_version")? {
-                    3 | VERSION => launches(transaction, id)?,
+                    3..=VERSION => launches(transaction, id)?,
                     _ => old::launches(transaction, id, old::Tables::AS_THEY_WERE)?,
                 },
                 events: all(transaction, EVENTS, [id], event)?,
@@ -342,18 +342,28 @@ fn launches(transaction: &Transaction<'_>, run: &str) -> Result<Vec<LaunchRecord
     )?;
     all(transaction, LAUNCHES, [run], |row| {
         let id: i64 = field(row, "id")?;
+        let aside = set_aside(row)?;
         Ok(LaunchRecord {
             src: field(row, "src")?,
             dst: field(row, "dst")?,
             began_unix_ns: unsigned(row, "began_unix_ns")?,
             took_ns: unsigned(row, "took_ns")?,
-            results: results.remove(&id).unwrap_or_default(),
+            set_aside: aside.is_some(),
+            results: aside.or_else(|| results.remove(&id)).unwrap_or_default(),
             evidence: field::<Json<_>>(row, "evidence")?.0,
             interference: field::<Json<_>>(row, "interference")?.0,
             verdict: field::<Option<Json<_>>>(row, "verdict")?.map(|json| json.0),
             disturbances: disturbances.remove(&id).unwrap_or_default(),
         })
     })
+}
+
+/// What a launch gave that was set aside. A store of an older version, read as it is, has no such column.
+fn set_aside(row: &Row<'_>) -> rusqlite::Result<Option<Vec<CellResult>>> {
+    match row.as_ref().column_index("set_aside") {
+        Ok(_) => Ok(field::<Option<Json<_>>>(row, "set_aside")?.map(|json| json.0)),
+        Err(_) => Ok(None),
+    }
 }
 
 const RESULTS: &str = "SELECT * FROM result WHERE run = ?1 ORDER BY id";

@@ -68,7 +68,8 @@ CREATE TABLE IF NOT EXISTS launch (
     took_ns       INTEGER NOT NULL,
     evidence      TEXT    NOT NULL,
     interference  TEXT    NOT NULL,
-    verdict       TEXT
+    verdict       TEXT,
+    set_aside     TEXT
 ) STRICT;
 
 CREATE TABLE IF NOT EXISTS disturbance (

@@ -49,8 +49,8 @@ impl Store {
         launch: &LaunchRecord,
     ) -> Result<(), Fault> {
         let inserted = transaction.execute(
-            "INSERT INTO launch (run, src, dst, began_unix_ns, took_ns, evidence, interference, verdict)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO launch (run, src, dst, began_unix_ns, took_ns, evidence, interference, verdict, set_aside)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             params![
                 run,
                 launch.src,
@@ -60,6 +60,7 @@ impl Store {
                 json(&launch.evidence),
                 json(&launch.interference),
                 launch.verdict.as_ref().map(json),
+                launch.set_aside.then(|| json(&launch.results)),
             ],
         );
         inserted.map_err(|error| self.orphan(error.into(), "a repetition", run))?;
@@ -67,7 +68,9 @@ impl Store {
         for (place, one) in launch.disturbances.iter().enumerate() {
             insert_disturbance(transaction, id, place, one)?;
         }
-        for result in &launch.results {
+        // What was set aside has the numbers of what was made in its place.
+        let counted = launch.results.iter().filter(|_| !launch.set_aside);
+        for result in counted {
             self.insert_result(transaction, run, id, result)?;
         }
         Ok(())

@@ -3,8 +3,8 @@
 use crate::sample::{Shown, document};
 use crate::sample::{cell, failed, full, launch, measurement, planned, without};
 use sonde_measure::{
-    CellRecord, EventRecord, Interference, LaunchRecord, Measurement, Number, Phase, Quantity,
-    ResultRow, Run, RunState, Status, Step, VerdictStatus,
+    CellRecord, Doubt, EventRecord, Interference, LaunchRecord, Measurement, Number, Phase,
+    Quantity, ResultRow, Run, RunState, Status, Step, VerdictStatus,
 };
 use sonde_record::Document;
 
@@ -200,6 +200,36 @@ fn strangers_make_a_row_uncertain() {
     // Of a repetition that is not in the row nothing is said.
     run.launches[1].results[0].failure = Some("lost".into());
     assert!(reason(&run.rows()[0]).ends_with("came to a data port in 1 repetition"));
+}
+
+#[test]
+fn what_was_set_aside_is_counted_and_in_no_figure() {
+    let all = [&[0_u64, 0, 1][..], &[5, 5, 4, 4, 3, 3, 2]].concat();
+    let set_aside = |count: usize| {
+        let mut run = latencies(6, |cell| (0..6).map(|index| latency(cell, index)).collect());
+        let alone = run.rows();
+        for index in &all[..count] {
+            let mut aside = latency(&run.cells[0].clone(), 1_000 + index);
+            aside.results[0].index = *index;
+            aside.set_aside = true;
+            run.launches.insert(0, aside);
+        }
+        (alone[0].clone(), run.rows().swap_remove(0))
+    };
+    let (alone, row) = set_aside(6);
+    assert_eq!((row.launches, row.set_aside, alone.set_aside), (6, 6, 0));
+    assert_eq!(reason(&row), "6 set aside for a disturbance and made again");
+    let wanted = ResultRow {
+        set_aside: 6,
+        reason: row.reason.clone(),
+        ..alone
+    };
+    assert_eq!(row, wanted);
+    // More than half of all.
+    let (_, row) = set_aside(7);
+    assert!(row.doubts.contains(&Doubt::SetAside), "{row:?}");
+    let why = row.why.unwrap();
+    assert!(why.contains("7 of 13 repetitions were set aside"), "{why}");
 }
 
 #[test]

@@ -154,6 +154,7 @@ pub fn launch(cell: &CellRecord, index: u64, series: Vec<Measurement>) -> Launch
             },
         )),
         disturbances: Vec::new(),
+        set_aside: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::sample::{Folder, cell, failed, full, launch, launch_of, measurement, planned};
 use rusqlite::Connection;
-use sonde_measure::{ClockRecord, Phase, Quantity, RunState};
+use sonde_measure::{ClockRecord, LaunchRecord, Phase, Quantity, RunState};
 use sonde_record::{Store, StoreError};
 use std::fs;
 
@@ -276,7 +276,9 @@ fn large_samples_come_back() {
     assert_eq!(store.load("r").unwrap(), run);
 }
 
-/// The tables of version 3: nothing of what met a disturbance.
+/// The tables of version 4: no launch is set aside.
+const AS_VERSION_4: &str = "ALTER TABLE launch DROP COLUMN set_aside; PRAGMA user_version = 4";
+/// From there to those of version 3: nothing of what met a disturbance.
 const AS_VERSION_3: &str = "ALTER TABLE series DROP COLUMN touched; PRAGMA user_version = 3";
 /// From there to those of version 2: a launch for each of its cells, and its evidence as texts.
 const AS_VERSION_2: &str = "
@@ -298,7 +300,7 @@ const AS_VERSION_2: &str = "
 
 #[test]
 fn stores_of_older_versions_are_read_and_brought_up() {
-    for version in [3, 2, 1] {
+    for version in [4, 3, 2, 1] {
         let dir = Folder::new("old");
         let mut run = full("r");
         let cells = [8, 4_096].map(|size| cell("latency", size, 2));
@@ -315,13 +317,16 @@ fn stores_of_older_versions_are_read_and_brought_up() {
         }
         Store::open(&dir).unwrap().begin(&run).unwrap();
         let old = Connection::open(dir.join("sonde.db")).unwrap();
-        old.execute_batch(AS_VERSION_3).unwrap();
-        let series = run
-            .launches
-            .iter_mut()
-            .flat_map(|launch| &mut launch.results);
-        let series = series.flat_map(|result| &mut result.series);
-        series.for_each(|one| one.touched = None);
+        old.execute_batch(AS_VERSION_4).unwrap();
+        if version < 4 {
+            old.execute_batch(AS_VERSION_3).unwrap();
+            let results = run
+                .launches
+                .iter_mut()
+                .flat_map(|launch| &mut launch.results);
+            let series = results.flat_map(|result| &mut result.series);
+            series.for_each(|one| one.touched = None);
+        }
         if version < 3 {
             old.execute_batch(AS_VERSION_2).unwrap();
             let launches = run.launches.iter_mut();
@@ -340,7 +345,7 @@ fn stores_of_older_versions_are_read_and_brought_up() {
         let version: i64 = now
             .query_row("PRAGMA user_version", [], |row| row.get(0))
             .unwrap();
-        assert_eq!(version, 4);
+        assert_eq!(version, 5);
         let fresh = Folder::new("fresh");
         let fresh = Connection::open(Store::open(&fresh).unwrap().path()).unwrap();
         assert_eq!(columns(&now), columns(&fresh));
@@ -353,14 +358,39 @@ fn stores_of_older_versions_are_read_and_brought_up() {
     }
 }
 
+#[test]
+fn what_is_set_aside_stands_beside_what_counts() {
+    let dir = Folder::new("aside");
+    let mut run = planned("r", vec![cell("latency", 1, 2)]);
+    let of = |index, set_aside| LaunchRecord {
+        set_aside,
+        ..launch(&run.cells[0], index, Vec::new())
+    };
+    // Twice of one number, and of one that was not made again.
+    let launches = [(0, true), (0, true), (0, false), (1, true)];
+    let launches = launches.map(|(index, set_aside)| of(index, set_aside));
+    let store = Store::open(&dir).unwrap();
+    store.begin(&run).unwrap();
+    store.launches("r", &launches).unwrap();
+    run.launches = launches.into();
+    let loaded = store.load("r").unwrap();
+    assert_eq!(loaded, run);
+    assert_eq!(
+        (loaded.repetitions().count(), loaded.set_aside().count()),
+        (1, 3)
+    );
+    assert_eq!(loaded.missing(), [(run.cells[0].id.clone(), 1)]);
+}
+
 /// What an old store is that was damaged is told, and it stays as it was.
 #[test]
 fn an_old_store_that_cannot_be_read_stays_as_it_was() {
     let dir = Folder::new("old-damaged");
     Store::open(&dir).unwrap().begin(&full("r")).unwrap();
     let old = Connection::open(dir.join("sonde.db")).unwrap();
-    old.execute_batch(AS_VERSION_3).unwrap();
-    old.execute_batch(AS_VERSION_2).unwrap();
+    for older in [AS_VERSION_4, AS_VERSION_3, AS_VERSION_2] {
+        old.execute_batch(older).unwrap();
+    }
     old.execute_batch("UPDATE launch SET settings = '{\"src_colour\": \"red\"}' WHERE id = 3")
         .unwrap();
     let before = columns(&old);

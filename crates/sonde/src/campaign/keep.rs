@@ -22,15 +22,18 @@ impl Campaign<'_> {
         if records.is_empty() {
             return Ok(());
         }
+        // What is set aside stands beside what is made in its place.
+        let counted = records.iter().filter(|record| !record.set_aside);
+        let all: Vec<Repetition<'_>> = counted.flat_map(LaunchRecord::repetitions).collect();
         // By reference: this passes over all results of the run.
-        let results = records.iter().flat_map(|record| &record.results);
-        let new: BTreeSet<(&str, u64)> = results
-            .map(|result| (result.cell.as_str(), result.index))
+        let new: BTreeSet<(&str, u64)> = all
+            .iter()
+            .map(|one| (one.result.cell.as_str(), one.result.index))
             .collect();
-        self.run
-            .retain_results(|_, old| !new.contains(&(old.cell.as_str(), old.index)));
-        let all = records.iter().flat_map(LaunchRecord::repetitions);
-        let succeeded = all.filter(Repetition::succeeded);
+        self.run.retain_results(|launch, old| {
+            launch.set_aside || !new.contains(&(old.cell.as_str(), old.index))
+        });
+        let succeeded = all.iter().filter(|one| one.succeeded());
         self.done.extend(succeeded.map(|one| key(one.result)));
         let kept = self.store.launches(&self.run.head.id, &records);
         self.run.launches.extend(records);

@@ -1,13 +1,17 @@
 //! What the lab saw of a launch, put into its record: what its switch took, the load that was reached, and what the network lost of a
-//! program.
+//! program; and whether a disturbance met most of its time.
 //!
 //! Units:   nanoseconds; shares; of frames in millionths, of all that the network took.
-//! Checked: `lost_frames_are_a_share_of_all_and_have_their_place`, `what_is_timed_has_what_met_a_disturbance`.
+//! Checked: `lost_frames_are_a_share_of_all_and_have_their_place`, `what_is_timed_has_what_met_a_disturbance`,
+//!          `most_of_the_time_was_disturbed`.
 
 use super::{Block, LaunchRecord, Launched, Measurement, Phase, Quantity};
 use sonde_lab::Report;
 use sonde_measure::{Away, Evidence, Fixed, LoadFlow, NetworkLoss, Touch};
 use sonde_probe::Seen;
+
+/// Of a CPU: a switch that takes more is late by its own load.
+const SWITCH_BUSY: f64 = 0.8;
 
 /// Puts it there.
 pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched>) {
@@ -24,6 +28,22 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
 /// When an emulation was behind its model.
 pub fn behind(report: Option<&Report>) -> Vec<Away> {
     report.map(Report::away).unwrap_or_default()
+}
+
+/// Of the time of a launch's samples the part that a disturbance met, 0 to 1; `None` where that was not seen, or the lab's own switch had so
+/// much to do that it was late by itself, which is no disturbance.
+pub fn disturbed_share(launched: &Launched) -> Option<f64> {
+    let report = launched.report.as_ref();
+    if report.is_some_and(|report| switch_share(report) > SWITCH_BUSY) {
+        return None;
+    }
+    let behind = behind(report);
+    let sizes = launched.outcome.sizes.iter();
+    let seen = sizes.filter_map(|size| Some(size.seen.as_ref()?.moments().met_ns(&behind)));
+    let [met_ns, all_ns] = seen.fold([0, 0], |sum: [u64; 2], of| {
+        [0, 1].map(|at| sum[at].saturating_add(of[at]))
+    });
+    (all_ns > 0).then(|| met_ns as f64 / all_ns as f64)
 }
 
 /// What was measured; where it is `seen` when its samples were taken, with those of them that met a time in which the emulation was `behind`
@@ -61,8 +81,12 @@ fn load(report: &Report, evidence: &mut Evidence) {
         };
         evidence.load_flows.insert(flow.to.to_string().into(), told);
     }
-    let share = report.cpu_ns as f64 / report.span_ns.max(1) as f64;
-    evidence.load.switch_cpu_share = Fixed::of(share);
+    evidence.load.switch_cpu_share = Fixed::of(switch_share(report));
+}
+
+/// Of a CPU, what the lab's switch took.
+fn switch_share(report: &Report) -> f64 {
+    report.cpu_ns as f64 / report.span_ns.max(1) as f64
 }
 
 /// Frames of a program that the network lost while it ran: their share of all, and where.
@@ -146,6 +170,47 @@ mod tests {
             of(Quantity::ThroughputBps, stream(true)),
             [Some(slices(&[5, 6])), None, None]
         );
+    }
+
+    #[test]
+    fn most_of_the_time_was_disturbed() {
+        // Two sizes, each of 100 ns, and 60 of the first.
+        let size = |origin_ns, away: &[Away]| sonde_probe::SizeOutcome {
+            size_bytes: 1,
+            measurements: Vec::new(),
+            slots: Default::default(),
+            seen: Some(Seen::Samples(Moments {
+                origin_ns,
+                samples: vec![[20, 80, 5]],
+                away: away.to_vec(),
+            })),
+        };
+        let away = Away {
+            from_ns: 1_040,
+            to_ns: 1_200,
+            most_ns: 60,
+        };
+        let launched = |sizes, report| Launched {
+            outcome: sonde_probe::Outcome {
+                sizes,
+                evidence: Evidence::default(),
+                interference: Vec::new(),
+                moved: Default::default(),
+            },
+            report,
+            took: Default::default(),
+        };
+        let sizes = vec![size(1_000, &[away]), size(5_000, &[])];
+        let one = launched(sizes.clone(), None);
+        assert_eq!(disturbed_share(&one), Some(0.3));
+        assert_eq!(disturbed_share(&launched(Vec::new(), None)), None);
+        let busy = |cpu_ns| Report {
+            cpu_ns,
+            span_ns: 1_000,
+            ..Report::default()
+        };
+        let at = |cpu_ns| disturbed_share(&launched(sizes.clone(), Some(busy(cpu_ns))));
+        assert_eq!((at(800), at(801)), (Some(0.3), None));
     }
 
     #[test]

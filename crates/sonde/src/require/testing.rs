@@ -37,7 +37,7 @@ pub fn row(quantity: Quantity, p50: f64, (src, dst): (&str, &str)) -> ResultRow 
     let value = serde_json::json!({
         "probe": "pattern", "layer": "transport", "path": "tcp", "method": null, "knobs": {}, "mode": mode,
         "wait": "block", "network": "eth", "testbed": "hosts", "profile": null, "load": null, "src": src, "dst": dst,
-        "size_bytes": 1, "phase": "warm", "step": null, "cell": "c", "launches": 1, "samples": 1,
+        "size_bytes": 1, "phase": "warm", "step": null, "cell": "c", "launches": 1, "set_aside": 0, "samples": 1,
         "quantity": quantity, "min": null, "p50": Number(p50), "p90": null, "p99": null, "p999": null, "max": null,
         "mean": null, "ci95_low": null, "ci95_high": null, "touched_share": null, "undisturbed_low": null,
         "undisturbed_high": null, "status": "measured", "reason": null, "state": "sound", "doubts": [],
