@@ -1,5 +1,5 @@
 PRAGMA application_id = 1936682596;
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 CREATE TABLE cell (
     run        TEXT    NOT NULL REFERENCES run (id) ON DELETE CASCADE,
     place      INTEGER NOT NULL,
@@ -62,7 +62,8 @@ CREATE TABLE launch (
     took_ns       INTEGER NOT NULL,
     evidence      TEXT    NOT NULL,
     interference  TEXT    NOT NULL,
-    verdict       TEXT
+    verdict       TEXT,
+    set_aside     TEXT
 ) STRICT;
 CREATE INDEX launch_of_run ON launch (run);
 CREATE TABLE network (

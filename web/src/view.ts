@@ -448,6 +448,8 @@ export type Doubt =
     | 'few_repetitions'
     /** Fewer than 100 of its samples met no disturbance, and most met none. */
     | 'few_samples'
+    /** More than half of its repetitions were set aside, since a disturbance met most of their time: those that count are a choice. */
+    | 'set_aside'
     /** A disturbance met so many of its samples that the undisturbed figure has no bound, or none that is near. */
     | 'disturbed'
     /** The emulation was behind schedule, and it was not seen which samples met that. */
@@ -1320,6 +1322,8 @@ export interface ResultRow {
     cell: string
     /** Launches that gave samples. */
     launches: number
+    /** Launches that were set aside and made again, since a disturbance met most of their time. */
+    set_aside: number
     /** Samples in all of them. */
     samples: number
     /** What was measured. */

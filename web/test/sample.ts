@@ -128,7 +128,7 @@ class Sample {
             testbed: network.name === 'loopback' ? 'local' : 'lab', profile: network.name === 'loopback' ? 'asis' : 'modern', load: null,
             src: null, dst: null, size_bytes: size, phase: 'warm', step: null,
             cell: (0x9e3779b97f4a7c15n * BigInt(this.cells + 1) & 0xffffffffffffffffn).toString(16).padStart(16, '0'),
-            launches, samples, quantity, min: whole(low * (down ? 0.93 : 0.9)), p50: whole(mid), p90: whole(mid * (down ? 1.02 : 1.16)),
+            launches, set_aside: 0, samples, quantity, min: whole(low * (down ? 0.93 : 0.9)), p50: whole(mid), p90: whole(mid * (down ? 1.02 : 1.16)),
             p99: samples >= 1000 ? whole(mid * (down ? 1.03 : 1.9)) : null, p999: null, max: whole(high * (down || quantity.endsWith('_share') ? 1.03 : 4.2)), mean: whole(mid * (down ? 0.997 : 1.07)),
             ci95_low: launches >= 6 ? whole(low) : null, ci95_high: launches >= 6 ? whole(high) : null,
             touched_share: probe === 'latency' ? 0.004 : null, undisturbed_low: probe === 'latency' && launches >= 6 ? whole(low) : null, undisturbed_high: probe === 'latency' && launches >= 6 ? whole(high) : null,

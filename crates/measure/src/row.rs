@@ -372,7 +372,7 @@ impl ResultRow {
 }
 
 /// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 41] = [
+pub const CSV_COLUMNS: [&str; 42] = [
     "probe",
     "layer",
     "path",
@@ -391,6 +391,7 @@ pub const CSV_COLUMNS: [&str; 41] = [
     "step",
     "cell",
     "launches",
+    "set_aside",
     "samples",
     "quantity",
     "min",

@@ -55,8 +55,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a launch that a disturbance met for most of its time is made again. Deciding it by the disturbance alone keeps figures from being
-/// chosen.
+/// How often a launch that a disturbance met for most of its time is made again, by that alone, so that no figure is chosen.
 const AGAIN_MAX: u32 = 2;
 
 /// A network with its hosts up.
@@ -654,11 +653,8 @@ impl<'a> Campaign<'a> {
             self.progress.suspend(|| tell!("sonde: {text}"));
         }
         if let Some(share) = set_aside {
-            let (share, number) = (share * 100.0, index + 1);
-            let text = format!(
-                "{now}: repetition {number} is set aside and made again: {share:.0} % of its time was disturbed"
-            );
-            self.progress.suspend(|| tell!("sonde: {text}"));
+            self.progress
+                .suspend(|| tell!("sonde: {}", seen::set_aside(&now, index, share)));
             return Ok(true);
         }
         let network = &self.live[block.net].net.name;

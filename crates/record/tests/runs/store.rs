@@ -464,7 +464,7 @@ fn other_files_are_told_apart() {
         .unwrap()
         .execute_batch("PRAGMA user_version = 7")
         .unwrap();
-    told(&open(), &["version 7", "versions up to 4", "--out"]);
+    told(&open(), &["version 7", "versions up to 5", "--out"]);
     told(&Store::read(&dir).unwrap_err(), &["version 7"]);
     // A file where the folder should be.
     told(

@@ -46,6 +46,14 @@ pub fn disturbed_share(launched: &Launched) -> Option<f64> {
     (all_ns > 0).then(|| met_ns as f64 / all_ns as f64)
 }
 
+/// That repetition `index` of `what` is set aside, with the share of its time that was disturbed.
+pub fn set_aside(what: &str, index: u64, share: f64) -> String {
+    let (number, percent) = (index + 1, share * 100.0);
+    format!(
+        "{what}: repetition {number} is set aside and made again: {percent:.0} % of its time was disturbed"
+    )
+}
+
 /// What was measured; where it is `seen` when its samples were taken, with those of them that met a time in which the emulation was `behind`
 /// or either side waited for a CPU. A stream has slices for samples.
 pub fn touched(
