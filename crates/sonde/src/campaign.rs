@@ -55,9 +55,6 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How often a launch that a disturbance met for most of its time is made again, by that alone, so that no figure is chosen.
-const AGAIN_MAX: u32 = 2;
-
 /// A network with its hosts up.
 pub struct LiveNetwork {
     /// What it is.
@@ -521,7 +518,7 @@ impl<'a> Campaign<'a> {
         number: usize,
         block: &Block,
         index: u64,
-        again: u32,
+        again: u64,
     ) -> Result<bool, StoreError> {
         let up = &self.live[block.net];
         let shared = Rc::clone(&up.fleet);
@@ -615,7 +612,7 @@ impl<'a> Campaign<'a> {
         let disturbed = succeeded
             .and_then(seen::disturbed_share)
             .filter(|share| *share > 0.5);
-        if disturbed.is_some() && again == AGAIN_MAX {
+        if disturbed.is_some() && again == self.repeat.again {
             self.in_vain.insert(number);
         }
         let no_time = self.over_budget() || self.over_allowance(number).is_some();

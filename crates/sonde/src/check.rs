@@ -139,6 +139,8 @@ pub fn plan(common: &Common) -> Result<Plan, Failure> {
     plan.networks = networks.iter().map(|name| NetworkPlan::lab(name)).collect();
     // The model's times are of these two.
     plan.testbed.between = Some("h1>h2".into());
+    // How much this machine is disturbed is what is asked.
+    plan.repeat.again = 0;
     if !common.effort.is_chosen() {
         (plan.repeat.launches, plan.repeat.max) = (LAUNCHES, LAUNCHES);
     }

@@ -95,8 +95,10 @@ fn blast(case: Case, blast: &Blast, options: &[&str]) {
             "a line this slow overruns no receiver: {outcome}"
         );
         assert!(here.1 == 0 || !is_warm || !is_held_back, "{outcome}");
+        // Two ends of a veth have a backlog a CPU, and a program that moves to another one overtakes what it sent.
+        let may_move = case.attachment == "veth" && options.contains(&"free");
         assert!(
-            heard("disorder") == 0 || !is_warm || !is_held_back,
+            heard("disorder") <= u64::from(may_move) * 3 || !is_warm || !is_held_back,
             "{outcome}\n{report:#}"
         );
         assert_eq!(heard("wrong"), 0, "{outcome}");

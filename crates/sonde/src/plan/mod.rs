@@ -732,6 +732,9 @@ impl Plan {
         if repeat.unrated == Some(0) {
             return refuse("[repeat] needs an `unrated` of 1 or more".into());
         }
+        if repeat.again > 10 {
+            return refuse("[repeat] has an `again` above 10; write 0 to 10".into());
+        }
         if repeat.launches == 0 || repeat.max < repeat.launches || repeat.max > 1_000 {
             return refuse(format!(
                 "[repeat] has {} to {} repetitions; write 1 to 1000, `max` not below `launches`",

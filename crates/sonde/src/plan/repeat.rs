@@ -28,6 +28,16 @@ pub struct Repeat {
     /// A short ping-pong on the idle network is repeated after so many launches, to see drift; none where it is 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub reference: u64,
+    /// A launch that a disturbance met for most of its time is made again so often at most, by that alone, so that no figure is chosen.
+    #[serde(skip_serializing_if = "is_usual")]
+    pub again: u64,
+}
+
+/// How often a launch is made again where a plan does not say it.
+const AGAIN: u64 = 2;
+
+fn is_usual(again: &u64) -> bool {
+    *again == AGAIN
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -44,6 +54,7 @@ impl Default for Repeat {
             seed: 1,
             unrated: None,
             reference: 0,
+            again: AGAIN,
         }
     }
 }
