@@ -46,9 +46,10 @@ impl Seen<'_> {
             .any(|id| ids.contains(id))
     }
 
-    /// What the run holds of a block alone.
-    pub fn only(&self, block: &Block) -> Run {
-        let ids: BTreeSet<&str> = block.cells.iter().map(|cell| cell.id.as_str()).collect();
+    /// What the run holds of some blocks alone.
+    pub fn only(&self, blocks: &[Block]) -> Run {
+        let cells = blocks.iter().flat_map(|block| &block.cells);
+        let ids: BTreeSet<&str> = cells.map(|cell| cell.id.as_str()).collect();
         let mut run = self.run.clone();
         run.cells.retain(|cell| ids.contains(cell.id.as_str()));
         run.retain_results(|_, result| ids.contains(result.cell.as_str()));

@@ -195,7 +195,7 @@ fn verification(seen: Seen<'_>, one: Verifiable, blocks: Option<Trial>) -> Verif
         return this;
     };
     this.cell_after = with.cells.first().map(|cell| cell.id.clone());
-    let [before, after] = [&without, &with].map(|block| seen.only(block));
+    let [before, after] = [&without, &with].map(|block| seen.only(std::slice::from_ref(block)));
     let names = this.changed.iter().map(|change| change.name.clone());
     let limits = Limits {
         ignore: names.chain([VERIFY.to_owned()]).collect(),

@@ -152,7 +152,7 @@ fn shared(matrix: &Matrix) -> Option<usize> {
 }
 
 /// Of whom a sentence is.
-fn name_of(whom: &Whom, matrix: &Matrix) -> String {
+pub(super) fn name_of(whom: &Whom, matrix: &Matrix) -> String {
     match *whom {
         Whom::Host(host) => matrix.name(host).to_owned(),
         Whom::Link((a, b)) | Whom::Direction((a, b)) => {

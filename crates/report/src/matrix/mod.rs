@@ -3,11 +3,13 @@
 //! Model:   a run of `probe pattern all-pairs` has for each ordered pair a latency, a stream, and a stream beside one the other way
 //!          (duplex), first together with other pairs, by matchings. A pair's badness is the logarithm of its figure over the
 //!          usual one, so that bad is above zero; a host's is the median over its pairs. What stands out is
-//!          measured again together, and alone, beside pairs that do not stand out. Only what is bad both times and alone
+//!          measured again together, and alone, beside pairs that do not stand out. Before it, flows of which disturbances leave open whether
+//!          they are bad are measured anew as they were; of these the one that counts is that of which the disturbances leave least open.
+//!          Only what is bad both times and alone
 //!          is a host's or a link's; bad together twice and good alone is the fabric's; what does not come again is nothing.
 //! Source:  NVIDIA/nccl#325 for the rule. Deviations: a least practical effect beside the spread, an allowance for the
 //!          number of comparisons, and measuring again.
-//! Checked: the tests of `blame`, `suspect` and `odd`.
+//! Checked: the tests of `blame`, `suspect`, `possible` and `odd`.
 
 mod all_pairs;
 mod blame;
@@ -37,11 +39,16 @@ use crate::index::{Index, PATTERN, median};
 pub use all_pairs::AllPairs;
 pub(crate) use heat::heat;
 pub use heat::{HeatFigure, HeatMap, HeatMark, HeatView, SIDE_MAX};
+pub use possible::{LeftOpen, left_open};
 pub use sensitivity::{RETEST, Retest, Sensitivity, sensitivity};
 pub use suspect::{Suspects, suspects};
 
 /// The pattern's name in the knobs of its cells.
 pub const ALL_PAIRS: &str = "all-pairs";
+
+/// What cells of flows are called, by their knob `stage`, that are measured anew for the first time and for the second, since a
+/// disturbance left open what they are.
+pub const ANEW: [&str; 2] = ["anew", "anew-2"];
 
 /// The rule of hosts of a matrix that are not set as the others.
 pub const ODD: &str = "host-odd";
@@ -81,12 +88,16 @@ pub(crate) enum Kind {
 pub(crate) const KINDS: [Kind; 3] = [Kind::Latency, Kind::Stream, Kind::Duplex];
 
 impl Kind {
-    fn of(mode: Option<&str>) -> Option<Self> {
-        match mode? {
-            "latency" => Some(Self::Latency),
-            "stream" => Some(Self::Stream),
-            "duplex" => Some(Self::Duplex),
-            _ => None,
+    fn of(mode: &str) -> Option<Self> {
+        KINDS.into_iter().find(|kind| kind.name() == mode)
+    }
+
+    /// As the mode of its cells.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Latency => "latency",
+            Self::Stream => "stream",
+            Self::Duplex => "duplex",
         }
     }
 
@@ -176,19 +187,22 @@ impl Matrix {
             launches.entry(&one.result.cell).or_default().push(one);
         }
         let mut others: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        let mut anew: Vec<(Kind, Pair, Reading)> = Vec::new();
         for cell in &run.cells {
             let factors = &cell.factors;
             if !is_of_matrix(factors) {
                 continue;
             }
             matrix.network.clone_from(&factors.network);
-            let stage = match factors.knobs.get("stage").map(String::as_str) {
+            let stage = factors.knobs.get("stage").map(String::as_str);
+            let is_anew = stage.is_some_and(|stage| ANEW.contains(&stage));
+            let stage = match stage {
                 Some("again") => Stage::Again,
                 Some("alone") => Stage::Alone,
                 Some("reference") => Stage::Reference,
                 _ => Stage::Together,
             };
-            let Some(kind) = Kind::of(factors.mode.as_deref()) else {
+            let Some(kind) = factors.mode.as_deref().and_then(Kind::of) else {
                 continue;
             };
             let made = launches.get(cell.id.as_str()).map_or(&[][..], |made| made);
@@ -202,7 +216,10 @@ impl Matrix {
             };
             let key = (stage, kind, (*src, *dst));
             match read(kind, made, &run.ends(cell, made)) {
+                Ok(reading) if is_anew => anew.push((kind, (*src, *dst), reading)),
                 Ok(reading) => drop(matrix.readings.insert(key, reading)),
+                // It was measured before.
+                Err(_) if is_anew => {}
                 Err(why) => drop(matrix.failed.insert(key, why)),
             }
             for Repetition { launch, .. } in made {
@@ -211,6 +228,9 @@ impl Matrix {
                     others.entry(*host).or_default().extend(share);
                 }
             }
+        }
+        for (kind, pair, reading) in anew {
+            matrix.replace(kind, pair, reading);
         }
         // Half a round trip is of both ways.
         let mirrored: Vec<_> = matrix

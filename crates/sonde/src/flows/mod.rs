@@ -126,18 +126,19 @@ impl Flows {
 }
 
 impl Rounds {
-    /// The order of launch `index`: what is measured again has one of its own.
+    /// The order of launch `index`: what stood out has one of its own.
     pub fn in_order(&self, index: u64) -> Vec<&RoundRequest> {
-        match self.is_again() {
+        let mut stages = self.all.iter().map(|asked| asked.stage);
+        match stages.any(|stage| !stage.is_as_first()) {
             true => self.all.iter().collect(),
             false => rounds::in_order(&self.all, self.flows.seed.wrapping_add(index)),
         }
     }
 
-    /// Whether it is measured again what stood out.
+    /// Whether it is measured anew or again what was measured before.
     pub fn is_again(&self) -> bool {
-        let stages = self.all.iter().map(|asked| asked.stage);
-        stages.clone().any(|stage| stage != Stage::Together)
+        let mut stages = self.all.iter().map(|asked| asked.stage);
+        stages.any(|stage| stage != Stage::Together)
     }
 
     /// A guess at the time of a launch.

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 use sonde_fleet::Round;
 use sonde_probe::pattern::sets::{self, Pair};
 use sonde_probe::pattern::{Kind, What};
-use sonde_report::matrix::{self, Suspects};
+use sonde_report::matrix::{self, LeftOpen, Suspects};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -39,16 +39,24 @@ const RETEST: (Duration, Duration) = (
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     Together,
+    /// As before, since a disturbance left open what it is: for the first time (0), or for the second.
+    Anew(usize),
     Again,
     Alone,
     Reference,
 }
 
 impl Stage {
+    /// Whether its rounds are those of the first measurement.
+    pub fn is_as_first(self) -> bool {
+        matches!(self, Self::Together | Self::Anew(_))
+    }
+
     /// As a knob; none for the first measurement.
     pub fn name(self) -> Option<&'static str> {
         match self {
             Self::Together => None,
+            Self::Anew(time) => matrix::ANEW.get(time).copied(),
             Self::Again => Some("again"),
             Self::Alone => Some("alone"),
             Self::Reference => Some("reference"),
@@ -221,7 +229,7 @@ impl Flows {
     fn of_pairs(&self, pairs: &[Pair], stage: Stage) -> Vec<RoundRequest> {
         let back: Vec<Pair> = pairs.iter().map(|(a, b)| (*b, *a)).collect();
         let both: Vec<Pair> = pairs.iter().chain(&back).copied().collect();
-        let retest = stage != Stage::Together;
+        let retest = !stage.is_as_first();
         let quick = self.quick || retest;
         let (lead, window) = match (retest, quick) {
             (true, _) => RETEST,
@@ -273,6 +281,24 @@ impl Flows {
         }
         let of = |pairs: &Vec<Pair>| self.of_pairs(pairs, Stage::Together);
         Ok(self.matchings(hosts).iter().flat_map(of).collect())
+    }
+
+    /// What is measured anew, for the first time (0) or the second: the rounds of which disturbances left a flow open, as they were. None
+    /// where these are more than half of all: the machine is no quieter then.
+    pub fn anew(&self, names: &[String], open: &LeftOpen, time: usize) -> Vec<RoundRequest> {
+        let name = |host: usize| names.get(host).cloned().unwrap_or_default();
+        let is_open = |asked: &RoundRequest| {
+            let flows = asked.round.flows.iter();
+            let mut flows = flows.map(|(src, dst, _)| (asked.mode, name(*src), name(*dst)));
+            flows.any(|flow| open.flows.contains(&flow))
+        };
+        let of = |pairs: &Vec<Pair>| self.of_pairs(pairs, Stage::Anew(time));
+        let all: Vec<RoundRequest> = self.matchings(names.len()).iter().flat_map(of).collect();
+        let open: Vec<RoundRequest> = all.iter().filter(|asked| is_open(asked)).cloned().collect();
+        match 2 * open.len() > all.len() {
+            true => Vec::new(),
+            false => open,
+        }
     }
 
     /// What is measured again: matchings that suspects were in, suspects alone, and others alone.
@@ -402,6 +428,56 @@ mod tests {
         ["latency", "stream", "stream", "duplex"]
             .map(round)
             .to_vec()
+    }
+
+    #[test]
+    fn what_is_open_is_measured_anew_as_it_was() {
+        let flows = Flows {
+            shapes: vec![Shape::AllPairs],
+            kinds: Vec::new(),
+            size_bytes: None,
+            senders: None,
+            window: None,
+            lead: None,
+            gap: sonde_units::Span::ZERO,
+            samples: 100,
+            quick: true,
+            seed: 1,
+        };
+        let names: Vec<String> = (1..=8).map(|number| format!("h{number}")).collect();
+        let open = |flows: &[(&'static str, &str, &str)]| LeftOpen {
+            flows: (flows.iter())
+                .map(|(mode, src, dst)| (*mode, (*src).to_owned(), (*dst).to_owned()))
+                .collect(),
+            whose: Vec::new(),
+        };
+        let first = flows.rounds(8).unwrap();
+        let some = [
+            ("stream", "h5", "h2"),
+            ("stream", "h2", "h5"),
+            ("duplex", "h3", "h7"),
+        ];
+        for time in [0, 1] {
+            let anew = flows.anew(&names, &open(&some), time);
+            assert_eq!(anew.len(), 3, "{anew:?}");
+            for asked in &anew {
+                assert_eq!(asked.stage.name(), Some(matrix::ANEW[time]));
+                // Nothing but the name differs from a round of the first measurement.
+                let as_first = RoundRequest {
+                    stage: Stage::Together,
+                    ..asked.clone()
+                };
+                assert!(first.contains(&as_first), "{asked:?}");
+            }
+        }
+        assert_eq!(flows.anew(&names, &open(&[]), 0), []);
+        // All that is open is most of it.
+        let ways = names.iter().flat_map(|a| names.iter().map(move |b| (a, b)));
+        let all = ways.filter(|(a, b)| a != b).flat_map(|(a, b)| {
+            ["latency", "stream", "duplex"].map(|mode| (mode, a.as_str(), b.as_str()))
+        });
+        let all: Vec<_> = all.collect();
+        assert_eq!(flows.anew(&names, &open(&all), 0), []);
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Model:   a block of the campaign, whose launch is a fresh worker on every host; it makes all rounds, in an order drawn from the
 //!          seed. Each flow has a cell, and all flows of a round have one together, `flow=all`. A matrix is measured by matchings;
-//!          what stands out of it follows: it is measured again together, then alone beside pairs that do not.
+//!          what disturbances leave open of it follows, as it was and at most twice; then what stands out of it, which is measured again
+//!          together, then alone beside pairs that do not.
 //! Checked: the tests of `flows` and `cells`; `tests/lab_pattern.rs`, `tests/lab_verdict.rs`.
 
 mod cells;
@@ -13,7 +14,7 @@ use crate::allowance::MAX_RATE;
 use crate::campaign::{self, Silent};
 use crate::exit::Outcome;
 use crate::failure::Failure;
-use crate::flows::Rounds;
+use crate::flows::{RoundRequest, Rounds};
 use crate::layout::{self, Block, TestNetwork};
 use crate::measure;
 use crate::plan::{Plan, ProbePlan, Work};
@@ -22,7 +23,7 @@ use crate::source::{Searches, Seen};
 pub use cells::Cells;
 pub use print::said;
 use sonde_measure::{Judged, Run};
-use sonde_report::matrix::{self, AllPairs, Suspects};
+use sonde_report::matrix::{self, ANEW, AllPairs, LeftOpen, Suspects};
 use sonde_sys::tell;
 use std::ops::ControlFlow;
 
@@ -71,41 +72,76 @@ fn with_cells(mut block: Block, net: &TestNetwork) -> Result<Block, Failure> {
     Ok(block)
 }
 
-/// What is measured again of each matrix whose launches were made: what stands out of it, together, then alone beside pairs that do
-/// not. None where nothing does.
+/// What is measured again of each matrix whose launches were made: what disturbances leave open of it, at most twice; then what stands out
+/// of it, together, then alone beside pairs that do not. None where nothing does.
 ///
 /// # Errors
 /// A cell that cannot be named.
 pub fn again(seen: Seen<'_>) -> Result<Vec<Block>, Failure> {
     let mut all = Vec::new();
-    for block in seen.blocks {
+    'matrices: for block in seen.blocks {
         let rounds = block.rounds().filter(|rounds| rounds.flows.is_matrix());
         let Some(rounds) = rounds.filter(|rounds| !rounds.is_again() && seen.is_made(block)) else {
             continue;
         };
-        let run = seen.only(block);
+        let net = &seen.live[block.net].net;
+        let with = |all: Vec<RoundRequest>| {
+            let rounds = Rounds {
+                all,
+                ..Rounds::clone(rounds)
+            };
+            let again = Block {
+                work: Work::Rounds(Box::new(rounds)),
+                launches: 1,
+                ..block.clone()
+            };
+            with_cells(again, net)
+        };
+        let mut made = vec![block.clone()];
+        for time in 0..ANEW.len() {
+            let open = matrix::left_open(&seen.only(&made)).unwrap_or_default();
+            let anew = rounds.flows.anew(&net.hosts, &open, time);
+            if anew.is_empty() {
+                break;
+            }
+            let count = anew.len();
+            let anew = with(anew)?;
+            if layout::is_new(seen.blocks, &anew) {
+                say_anew(&open, count);
+            }
+            all.push(anew.clone());
+            if !seen.is_made(&anew) {
+                continue 'matrices;
+            }
+            made.push(anew);
+        }
         let is_any = |of: &Suspects| !(of.hosts.is_empty() && of.pairs.is_empty());
-        let Some(suspects) = matrix::suspects(&run).filter(is_any) else {
+        let Some(suspects) = matrix::suspects(&seen.only(&made)).filter(is_any) else {
             continue;
         };
-        let net = &seen.live[block.net].net;
-        let retest = Rounds {
-            all: rounds.flows.retest(&net.hosts, &suspects),
-            ..Rounds::clone(rounds)
-        };
-        let count = retest.all.len();
-        let again = Block {
-            work: Work::Rounds(Box::new(retest)),
-            launches: 1,
-            ..block.clone()
-        };
-        let again = with_cells(again, net)?;
+        let retest = rounds.flows.retest(&net.hosts, &suspects);
+        let count = retest.len();
+        let again = with(retest)?;
         if layout::is_new(seen.blocks, &again) {
             say_again(&suspects, count);
         }
         all.push(again);
     }
     Ok(all)
+}
+
+/// Says what disturbances left open.
+fn say_anew(open: &LeftOpen, rounds: usize) {
+    const NAMED: usize = 4;
+    let more = match open.whose.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    tell!(
+        "sonde: disturbed samples leave open whether {}{more} {} slow: {rounds} rounds are measured anew",
+        open.whose[..open.whose.len().min(NAMED)].join(", "),
+        if open.whose.len() == 1 { "is" } else { "are" },
+    );
 }
 
 /// Says what stood out.
