@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::{fmt, io, str::FromStr};
 
 /// The fewest and the most hosts of a lab.
-pub const HOSTS: std::ops::RangeInclusive<u16> = 2..=64;
+pub const HOSTS: std::ops::RangeInclusive<u16> = 2..=256;
 /// The largest MTU that a TAP carries on Linux.
 pub const MTU_MAX: u64 = 65_521;
 
@@ -224,7 +224,7 @@ pub struct Config {
     pub network: NetworkSpec,
     /// Further networks of the same hosts: eth1 and so on.
     pub beside: Vec<NetworkSpec>,
-    /// How many hosts, 2 to 64.
+    /// How many hosts, 2 to 256.
     pub hosts: u16,
     /// How they are attached.
     pub attachment: Attachment,

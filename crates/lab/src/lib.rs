@@ -34,7 +34,9 @@ mod switch;
 mod wire;
 
 pub use client::{Lab, LabError, tell};
-pub use config::{Attachment, Config, CpuPlan, Info, Profile, ProfileKind, User, WrittenFile};
+pub use config::{
+    Attachment, Config, CpuPlan, HOSTS, Info, Profile, ProfileKind, User, WrittenFile,
+};
 pub use cradle::{CRADLE, entry};
 pub use exec::{Ended, Exec, ExecError, Session, Terminal, follow, signals};
 pub use meter::{AttachmentLosses, FlowReport, Report};

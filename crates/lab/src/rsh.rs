@@ -24,6 +24,7 @@
 
 use crate::config::HOSTS;
 use crate::exec::{Exec, ExecError, Session, follow, signals};
+use crate::wire;
 use sonde_sys::tell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -50,8 +51,7 @@ pub(crate) struct RemoteCommand {
 /// Runs what stands behind `rsh`; the exit code is the command's.
 pub(crate) fn run(words: impl Iterator<Item = OsString>) -> i32 {
     let words: Vec<_> = words.collect();
-    let own = std::env::var("SONDE_HOST").ok();
-    let remote = match RemoteCommand::parse(&words, own.as_deref()) {
+    let remote = match RemoteCommand::parse(&words, &Here::read()) {
         Ok(remote) => remote,
         Err(problem) => {
             tell!("rsh: {problem}");
@@ -87,15 +87,15 @@ impl RemoteCommand {
         follow(&[session], &signals)
     }
 
-    /// Reads what stands behind `rsh`; `own` is the name of the host that it is typed on.
-    pub(crate) fn parse(words: &[OsString], own: Option<&str>) -> Result<Self, String> {
+    /// Reads what stands behind `rsh`.
+    pub(crate) fn parse(words: &[OsString], here: &Here) -> Result<Self, String> {
         let mut remote = Self::default();
         let mut words = words.iter().peekable();
         remote.pass_options(&mut words);
         let host = words
             .next()
             .ok_or("the host is missing: write `rsh h2 COMMAND`")?;
-        remote.host = host_number(host, own)?;
+        remote.host = host_number(host, here)?;
         remote.pass_options(&mut words);
         let rest: Vec<&OsStr> = words.map(OsString::as_os_str).collect();
         if rest.is_empty() {
@@ -134,26 +134,48 @@ impl RemoteCommand {
     }
 }
 
+/// Where it is typed, as a host's programs are told.
+pub(crate) struct Here {
+    /// The number of the host.
+    number: Option<u16>,
+    /// How many hosts the lab has.
+    hosts: u16,
+}
+
+impl Here {
+    /// On a host by its number, of so many.
+    pub(crate) const fn of(number: u16, hosts: u16) -> Self {
+        Self {
+            number: Some(number),
+            hosts,
+        }
+    }
+
+    fn read() -> Self {
+        let own = std::env::var("SONDE_HOST").ok();
+        let hosts = std::env::var("SONDE_HOSTS").ok();
+        Self {
+            number: own.and_then(|name| named(&name)),
+            hosts: hosts.and_then(|hosts| hosts.parse().ok()).unwrap_or(2),
+        }
+    }
+}
+
+/// The number in the name of a host.
+fn named(name: &str) -> Option<u16> {
+    let short = name.split_once("-eth").map_or(name, |(host, _)| host);
+    short.strip_prefix('h')?.parse().ok()
+}
+
 /// The number of a host, by its name or address on any network, with or without a user.
-fn host_number(word: &OsStr, own: Option<&str>) -> Result<u16, String> {
+fn host_number(word: &OsStr, here: &Here) -> Result<u16, String> {
     let text = word.to_string_lossy();
     let name = text.rsplit('@').next().unwrap_or_default();
-    let number = match (
-        name.parse::<Ipv4Addr>().map(|address| address.octets()),
-        own,
-    ) {
-        (Ok([127, ..]), Some(own)) => own.strip_prefix('h').and_then(|number| number.parse().ok()),
-        (Ok([10, 9, _, number]), _) => Some(u16::from(number)),
-        (Err(_), Some(own)) if name == "localhost" => {
-            own.strip_prefix('h').and_then(|number| number.parse().ok())
-        }
-        (Err(_), _) => {
-            let short = name.split_once("-eth").map_or(name, |(host, _)| host);
-            short
-                .strip_prefix('h')
-                .and_then(|number| number.parse().ok())
-        }
-        _ => None,
+    let number = match name.parse::<Ipv4Addr>() {
+        Ok(address) if address.is_loopback() => here.number,
+        Ok(address) => wire::number_of(address, here.hosts),
+        Err(_) if name == "localhost" => here.number,
+        Err(_) => named(name),
     };
     number
         .filter(|number| (1..=*HOSTS.end()).contains(number))
@@ -170,7 +192,7 @@ mod tests {
 
     fn parse(line: &str) -> Result<RemoteCommand, String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        RemoteCommand::parse(&words, Some("h3"))
+        RemoteCommand::parse(&words, &Here::of(3, 4))
     }
 
     #[test]
@@ -226,7 +248,7 @@ mod tests {
             ("example.org a", "`example.org` is not a host of a lab"),
             ("10.8.0.2 a", "`10.8.0.2` is not a host"),
             ("h0 a", "`h0` is not a host"),
-            ("h65 a", "`h65` is not a host"),
+            ("h257 a", "`h257` is not a host"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(said), "{line}: {error}");

@@ -1,10 +1,11 @@
 //! Ethernet headers and address requests, as the hosts' kernels write them.
 //!
-//! Model:   hosts hN have on network K (from 0) the address 10.9.K.N and the link address 02:00:0a:09:KK:NN; the ports of
-//!          the second network follow those of the first. A frame's description for the
+//! Model:   hosts hN have on network K (from 0) the address 10.9.K.N. Where a /24 has too few addresses, from 255 hosts on, each
+//!          network is a /23: host N has the Nth address after 10.9.(2K).0. A link address is 02:00 and the four bytes of the IPv4
+//!          address; the ports of the second network follow those of the first. A frame's description for the
 //!          models is read from its header; an address server's answer is written from the request.
 //! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 3168 §5.
-//! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`.
+//! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`, `every_port_has_an_address_of_its_own`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -33,32 +34,68 @@ const ARP: usize = 28;
 const ETHERTYPE_IP: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 
+/// What the link addresses of the lab begin with.
+const MAC: [u8; 2] = [0x02, 0x00];
+/// The first network's own address.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 0);
+/// How many addresses the networks have together: 10.9.0.0/16.
+const ALL: u32 = 1 << 16;
+/// Hosts that a /24 has addresses for.
+const HOSTS_24: u16 = 254;
+
+/// The length of the networks' prefix, where each has `hosts`.
+pub(crate) const fn prefix(hosts: u16) -> u8 {
+    if hosts > HOSTS_24 { 23 } else { 24 }
+}
+
+/// How many addresses a network has.
+fn size(hosts: u16) -> u32 {
+    u32::MAX
+        .checked_shr(prefix(hosts).into())
+        .map_or(1, |most| most.saturating_add(1))
+}
+
+/// The own address of a network (from 0), where each has `hosts`.
+pub(crate) fn subnet(network: u16, hosts: u16) -> Ipv4Addr {
+    u32::from(FIRST)
+        .wrapping_add(u32::from(network).wrapping_mul(size(hosts)))
+        .into()
+}
+
 /// Where a port is: the network and the host, both from 0.
-fn place(port: Port, hosts: u16) -> (u8, u8) {
+fn place(port: Port, hosts: u16) -> (u16, u16) {
     // There is at least one host.
     let hosts = hosts.max(1);
     let parts = port.0.checked_div(hosts).zip(port.0.checked_rem(hosts));
-    parts.map_or((0, 0), |(network, host)| (network as u8, host as u8))
+    parts.unwrap_or((0, 0))
 }
 
-/// The port of host `number` (from 1) on a network.
-fn port(network: u8, number: u8, hosts: u16) -> Option<Port> {
-    let number = u16::from(number);
-    let host = number.checked_sub(1).filter(|host| *host < hosts)?;
-    let first = u16::from(network).checked_mul(hosts)?;
-    first.checked_add(host).map(Port)
+/// The number (from 1) of the host that has an address on any network; 0 or beyond the last where none has.
+pub(crate) fn number_of(address: Ipv4Addr, hosts: u16) -> Option<u16> {
+    let offset = u32::from(address).checked_sub(u32::from(FIRST))?;
+    let number = offset.checked_rem(size(hosts)).filter(|_| offset < ALL)?;
+    u16::try_from(number).ok()
+}
+
+/// The port that has an address on a network.
+fn port_of(address: Ipv4Addr, network: u16, hosts: u16) -> Option<Port> {
+    let offset = u32::from(address).checked_sub(u32::from(subnet(network, hosts)))?;
+    let host = u16::try_from(offset.checked_sub(1)?).ok();
+    let host = host.filter(|host| *host < hosts)?;
+    network.checked_mul(hosts)?.checked_add(host).map(Port)
 }
 
 /// The link address of a port, where each network has `hosts`.
 pub(crate) fn mac(port: Port, hosts: u16) -> [u8; 6] {
-    let (network, host) = place(port, hosts);
-    [0x02, 0x00, 0x0a, 0x09, network, host.wrapping_add(1)]
+    let ([first, second], [a, b, c, d]) = (MAC, address_of(port, hosts).octets());
+    [first, second, a, b, c, d]
 }
 
 /// The IPv4 address of a port, where each network has `hosts`.
 pub(crate) fn address_of(port: Port, hosts: u16) -> Ipv4Addr {
     let (network, host) = place(port, hosts);
-    Ipv4Addr::new(10, 9, network, host.wrapping_add(1))
+    let own = u32::from(subnet(network, hosts));
+    own.wrapping_add(u32::from(host)).wrapping_add(1).into()
 }
 
 /// The IPv4 address of a host on its first network.
@@ -67,20 +104,20 @@ pub fn address(host: Port) -> Ipv4Addr {
 }
 
 /// The port with link address `mac` on a network.
-fn port_of_mac(mac: &[u8], network: u8, hosts: u16) -> Option<Port> {
-    let [begin @ .., number] = mac.first_chunk::<6>()?;
-    (*begin == [0x02, 0x00, 0x0a, 0x09, network])
-        .then(|| port(network, *number, hosts))
+fn port_of_mac(mac: &[u8], network: u16, hosts: u16) -> Option<Port> {
+    let (begin, address) = mac.split_first_chunk::<2>()?;
+    let address: [u8; 4] = *address.first_chunk()?;
+    (*begin == MAC)
+        .then(|| port_of(address.into(), network, hosts))
         .flatten()
 }
 
 /// The port whose address an ARP request on a network asks for.
-fn resolved(frame: &[u8], network: u8, hosts: u16) -> Option<Port> {
+fn resolved(frame: &[u8], network: u16, hosts: u16) -> Option<Port> {
     let arp: &[u8; ARP] = frame.get(HEADER..)?.first_chunk()?;
     let asks = arp.starts_with(&[0, 1, 0x08, 0x00, 6, 4, 0, 1]);
-    (asks && [arp[24], arp[25], arp[26]] == [10, 9, network])
-        .then(|| port(network, arp[27], hosts))
-        .flatten()
+    let address = Ipv4Addr::new(arp[24], arp[25], arp[26], arp[27]);
+    asks.then(|| port_of(address, network, hosts)).flatten()
 }
 
 /// What the models need to know of `bytes`, sent by `from`; none for what is shorter than a header.
@@ -232,6 +269,33 @@ mod tests {
             describe(&ip, Port(0), FrameId(3), 2).unwrap().to,
             To::Unknown
         );
+    }
+
+    #[test]
+    fn every_port_has_an_address_of_its_own() {
+        for (hosts, networks) in [(2, 8), (64, 4), (254, 3), (255, 3), (256, 4)] {
+            let mut seen = std::collections::BTreeSet::new();
+            for number in 0..hosts * networks {
+                let port = Port(number);
+                let (network, host) = (number / hosts, number % hosts);
+                let address = address_of(port, hosts);
+                assert!(seen.insert(address), "{address} twice");
+                assert_eq!(port_of(address, network, hosts), Some(port));
+                assert_eq!(port_of_mac(&mac(port, hosts), network, hosts), Some(port));
+                assert_eq!(port_of(address, network + 1, hosts), None);
+                assert_eq!(number_of(address, hosts), Some(host + 1));
+                // It is inside its network, and neither that nor its broadcast address.
+                let mask = u32::MAX << (32 - prefix(hosts));
+                let bits = u32::from(address);
+                assert_eq!(bits & mask, u32::from(subnet(network, hosts)));
+                assert!(![0, !mask].contains(&(bits & !mask)), "{address}");
+            }
+        }
+        assert_eq!(address_of(Port(255), 256), Ipv4Addr::new(10, 9, 1, 0));
+        assert_eq!(address_of(Port(256), 256), Ipv4Addr::new(10, 9, 2, 1));
+        assert_eq!(address_of(Port(4), 4), Ipv4Addr::new(10, 9, 1, 1));
+        assert_eq!(number_of(Ipv4Addr::new(10, 8, 255, 1), 4), None);
+        assert_eq!(number_of(Ipv4Addr::new(10, 10, 0, 1), 4), None);
     }
 
     /// The sum of an IP header, its checksum among it, is all ones.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The hosts of a lab.
 #[derive(Clone, Debug, Args)]
 pub struct HostOptions {
-    /// Number of a lab's hosts, 2 to 64; they are h1 to hN at 10.9.0.1 to 10.9.0.N [default: 4].
+    /// Number of a lab's hosts, 2 to 256; they are h1 to hN at 10.9.0.1 to 10.9.0.N [default: 4].
     #[arg(long, value_name = "N", value_parser = cli::hosts)]
     pub hosts: Option<u16>,
     /// How hosts are attached: tap, veth, or auto for the first that is available.

@@ -169,8 +169,8 @@ fn an_mtu_that_no_interface_carries() {
 
 #[test]
 fn numbers_out_of_range() {
-    for hosts in ["0", "1", "65", "65535"] {
-        refused(&["--hosts", hosts], USAGE, &["2 to 64 hosts", hosts]);
+    for hosts in ["0", "1", "257", "65535"] {
+        refused(&["--hosts", hosts], USAGE, &["2 to 256 hosts", hosts]);
     }
     refused(&["--hosts", "many"], USAGE, &["--hosts", "many"]);
     refused(&["--hosts", "-1"], USAGE, &["-1"]);

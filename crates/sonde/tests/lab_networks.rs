@@ -115,6 +115,61 @@ fn hosts_on_two_networks_use_the_one_they_address() {
     }
 }
 
+/// The system's own: what stands before it in `PATH` may take a CPU for 0.1 s, on each of many hosts.
+const PYTHON: &str = "/usr/bin/python3";
+/// Each host sends one datagram to each other, once all of them listen.
+const ALL_TO_ALL: &str = r#"
+import os, socket, time
+count, own = int(os.environ["SONDE_HOSTS"]), int(os.environ["SONDE_HOST"][1:])
+names = [f"h{number}" for number in range(1, count + 1)]
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+link.bind(("", 7000))
+link.settimeout(30)
+open(f"listens.{own}", "w").close()
+while not os.path.exists("go"): time.sleep(0.02)
+for name in names:
+    if name != f"h{own}": link.sendto(name.encode(), (name, 7000))
+heard = set()
+while len(heard) < count - 1:
+    text, peer = link.recvfrom(100)
+    assert text == f"h{own}".encode()
+    heard.add(peer[0])
+with open(f"part.{own}", "w") as file: file.write(f"{len(heard)}\n")
+os.rename(f"part.{own}", f"heard.{own}")
+"#;
+
+/// The kernel's table of learnt neighbours holds 1,024 entries of all hosts together; 128 hosts have 16,256 neighbours.
+#[test]
+fn many_hosts_all_reach_each_other() {
+    if !has(PYTHON) || !has("ip") {
+        return;
+    }
+    for (case, hosts) in attachments().into_iter().zip([128, 256]) {
+        let stage = Stage::new(case);
+        std::fs::write(stage.path("all.py"), ALL_TO_ALL).unwrap();
+        let script = format!(
+            "for n in $(seq {hosts}); do sonde lab exec --detach h$n -- {PYTHON} all.py; done
+            await() {{ tries=0; until [ $(ls $1.* 2>/dev/null | wc -l) = {hosts} ]; do tries=$((tries + 1)); [ $tries -lt 400 ] || return 1; sleep 0.1; done; }}
+            await listens || exit 7; touch go; await heard || exit 8
+            cat heard.* | sort -u; ip neigh show nud permanent | grep -c lladdr
+            getent hosts h{hosts}"
+        );
+        let options = ["--hosts", &hosts.to_string(), "--network", "ethernet-1g"];
+        let (outcome, report) = traffic(&stage, &options, &script);
+        let address = match hosts {
+            256 => "10.9.1.0",
+            _ => "10.9.0.128",
+        };
+        let others = (hosts - 1).to_string();
+        let [heard, known, last] = &lines(&outcome)[..] else {
+            panic!("{outcome}");
+        };
+        assert_eq!([*heard, *known], [&*others; 2], "{outcome}");
+        assert!(last.starts_with(address), "{outcome}");
+        assert_eq!(report["lost"], json!({}), "{report:#}");
+    }
+}
+
 #[test]
 fn what_is_told_happens_and_ends() {
     if !has("ping") {

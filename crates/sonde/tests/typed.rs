@@ -196,7 +196,7 @@ const OPTIONS: [Row; 51] = [
     ("assess hosts:a,b --dry-run", 64, "`--testbed hosts:a,b`"),
     ("assess fddi --dry-run", 64, "`--network fddi`"),
     ("assess --hosts a,b --dry-run", 64, "`--testbed hosts:a,b`"),
-    ("assess --hosts 65 --dry-run", 64, "2 to 64"),
+    ("assess --hosts 257 --dry-run", 64, "2 to 256"),
     (
         "assess --hosts 8 --testbed local --dry-run",
         64,

@@ -252,7 +252,7 @@ impl MapOptions {
         let mut cluster = match (&self.network, &self.cluster, &self.measured) {
             (Some(selector), ..) => {
                 let spec = testbed::network(selector)?;
-                place::of_network(&spec, self.lab_hosts()?, usual)?
+                place::of_network(&spec, self.hosts.count(), usual)?
             }
             (None, Some(path), _) => {
                 let cluster = sonde_place::parse_cluster(&read(path)?)
@@ -291,17 +291,6 @@ impl MapOptions {
             cluster.hosts.iter_mut().for_each(|host| host.slots = slots);
         }
         cluster
-    }
-
-    fn lab_hosts(&self) -> Result<u16, Failure> {
-        const HOSTS_MAX: u16 = 64;
-        let hosts = self.hosts.count();
-        if !(2..=HOSTS_MAX).contains(&hosts) {
-            return Err(Failure::usage(format!(
-                "`--hosts {hosts}`: a network has 2 to {HOSTS_MAX} hosts here"
-            )));
-        }
-        Ok(hosts)
     }
 
     fn matrix(&self, cluster: &Cluster) -> Result<Matrix, Failure> {

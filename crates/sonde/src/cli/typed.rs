@@ -9,6 +9,7 @@ use crate::any_path::AnyPath;
 use crate::plan;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
+use sonde_lab::HOSTS;
 use sonde_measure::files::{FilesPath, Meta, Operation};
 use sonde_message::{Kind as Call, adapters};
 use sonde_units::{BitRate, Bytes, Ratio, as_file};
@@ -462,16 +463,19 @@ pub fn page(text: &str) -> Result<PathBuf, String> {
 
 /// How many hosts a lab has.
 pub fn hosts(text: &str) -> Result<u16, String> {
-    const MOST: u16 = 64;
     let number = text.parse().ok();
     let is_list = text.contains([',', '[']);
     number
-        .filter(|hosts| (2..=MOST).contains(hosts))
+        .filter(|hosts| HOSTS.contains(hosts))
         .ok_or_else(|| match is_list {
             true => format!(
                 "`{text}` are hosts, and this is the number of a lab's: write `--testbed hosts:{text}`"
             ),
-            false => format!("`{text}` is not a number of hosts: a lab has 2 to {MOST} hosts"),
+            false => format!(
+                "`{text}` is not a number of hosts: a lab has {} to {} hosts",
+                HOSTS.start(),
+                HOSTS.end()
+            ),
         })
 }
 
@@ -573,7 +577,7 @@ mod tests {
     fn hosts_are_a_number() {
         assert_eq!(hosts("8"), Ok(8));
         assert!(hosts("a,b").unwrap_err().contains("--testbed hosts:a,b"));
-        assert!(hosts("1").unwrap_err().contains("2 to 64"));
+        assert!(hosts("1").unwrap_err().contains("2 to 256"));
     }
 
     #[test]
