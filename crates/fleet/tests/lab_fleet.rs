@@ -257,7 +257,7 @@ fn a_killed_agent_is_started_again_and_a_killed_host_is_lost() {
 #[test]
 fn a_lab_that_cannot_be_had_is_an_error() {
     let _alone = alone();
-    let error = Fleet::lab(&part(), &config("ethernet-100", 65))
+    let error = Fleet::lab(&part(), &config("ethernet-100", 257))
         .err()
         .unwrap();
     assert!(
