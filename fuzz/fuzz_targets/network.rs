@@ -1,5 +1,5 @@
 //! A network's description of the user's, with knobs, up to the model that is built of it.
-//! Parses: crates/link/src/catalogue.rs, crates/link/src/spec.rs, crates/link/src/schedule.rs
+//! Parses: crates/link/src/catalogue.rs, crates/link/src/spec.rs, crates/link/src/site/spec.rs, crates/link/src/schedule.rs
 #![no_main]
 
 #[path = "../entries/network.rs"]

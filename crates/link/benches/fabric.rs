@@ -2,15 +2,15 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sonde_link::{
-    Admission, CELL_PAYLOAD, Class, Ecn, Event, Fabric, Frame, FrameId, Kind, Network, Port, To,
-    resolve,
+    Admission, CELL_PAYLOAD, Class, Ecn, Event, Fabric, Frame, FrameId, Internetwork, Kind,
+    Network, Port, To, parse_site, resolve,
 };
 use sonde_units::{Bytes, Instant, Span};
 use std::hint::black_box;
 
 /// A network, and stations that send full frames whenever they may.
-struct Saturated {
-    network: Fabric,
+struct Saturated<N> {
+    network: N,
     now: Instant,
     offered: u64,
     len: Bytes,
@@ -18,15 +18,22 @@ struct Saturated {
     pairs: Vec<(Port, Port)>,
 }
 
-impl Saturated {
+impl Saturated<Fabric> {
     fn new(name: &str, ports: u16, pairs: Vec<(Port, Port)>) -> Self {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|error| error.to_string());
         let spec = resolve(name, &read).expect("it is in the catalogue, or an example");
+        let network = Fabric::new(&spec, ports, 1).expect("it is in the catalogue");
+        Self::of(network, spec.mtu, pairs)
+    }
+}
+
+impl<N: Network> Saturated<N> {
+    fn of(network: N, mtu: u64, pairs: Vec<(Port, Port)>) -> Self {
         let mut saturated = Self {
-            network: Fabric::new(&spec, ports, 1).expect("it is in the catalogue"),
+            network,
             now: Instant::START,
             offered: 0,
-            len: Bytes(spec.mtu),
+            len: Bytes(mtu),
             pairs,
         };
         for pair in saturated.pairs.clone() {
@@ -124,6 +131,31 @@ fn frames(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// The same over three segments of a site of a thousand hosts: each of fifty rooms sends from one host to the next room.
+fn hops(criterion: &mut Criterion) {
+    const ROOMS: u16 = 50;
+    const HOSTS: u16 = 20;
+    let mut text = "name = \"rooms\"\nsummary = \"rooms\"\n".to_owned();
+    text += "[[segment]]\nname = \"core\"\nnetwork = \"ethernet-10g\"\nhosts = []\n";
+    for room in 0..ROOMS {
+        text += &format!(
+            "[[segment]]\nname = \"room-{room}\"\nnetwork = \"ethernet-100\"\nhosts = [\"x{room}-[1-{HOSTS}]\"]\n\
+             [[bridge]]\nname = \"b{room}\"\njoins = [\"room-{room}\", \"core\"]\n"
+        );
+    }
+    let site = parse_site("rooms", &text, &|_| unreachable!()).expect("it is a site");
+    let network = Internetwork::new(&site, 1).expect("it is a site");
+    let pairs = (0..ROOMS).map(|room| (Port(room * HOSTS), Port((room + 1) % ROOMS * HOSTS)));
+    let mut saturated = Saturated::of(network, site.mtu(), pairs.collect());
+    saturated.run(100_000);
+    let mut group = criterion.benchmark_group("hop");
+    group.throughput(Throughput::Elements(3 * 10_000));
+    group.bench_function("1,000 hosts, 3 segments on the way", |bencher| {
+        bencher.iter(|| saturated.run(10_000));
+    });
+    group.finish();
+}
+
 /// The same by the cell: 192 of them in a frame of 9180 bytes.
 fn cells(criterion: &mut Criterion) {
     let cells = (9_180 + 8 + 8u64).div_ceil(CELL_PAYLOAD.0);
@@ -204,5 +236,5 @@ fn ghosts(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, frames, cells, packets, ghosts);
+criterion_group!(benches, frames, hops, cells, packets, ghosts);
 criterion_main!(benches);

@@ -147,6 +147,7 @@ impl Counters {
 
     /// Takes in those of another network, whose first port is `first` here.
     pub(crate) fn add(&mut self, other: Self, first: u16) {
+        self.add_shared(&other, |port| port);
         self.ports.extend(other.ports);
         for ((place, cause, port), count) in other.lost {
             *self
@@ -154,6 +155,13 @@ impl Counters {
                 .entry((place, cause, Port(first + port.0)))
                 .or_default() += count;
         }
+        self.access
+            .resize(usize::from(first), AccessCounters::default());
+        self.access.extend(other.access);
+    }
+
+    /// Takes in what is no port's of another network, whose ports are these here.
+    pub(crate) fn add_shared(&mut self, other: &Self, port: impl Fn(Port) -> Port) {
         self.cells_lost += other.cells_lost;
         self.circuit_setups += other.circuit_setups;
         self.circuit_releases += other.circuit_releases;
@@ -161,10 +169,11 @@ impl Counters {
         self.commands_refused += other.commands_refused;
         self.duplicates += other.duplicates;
         self.corrupted += other.corrupted;
-        self.flows.extend(other.flows);
-        self.access
-            .resize(usize::from(first), AccessCounters::default());
-        self.access.extend(other.access);
+        let flows = other.flows.iter().map(|one| FlowCounters {
+            flow: one.flow.with_ports(&port),
+            ..*one
+        });
+        self.flows.extend(flows);
     }
 
     /// A background frame has ended.

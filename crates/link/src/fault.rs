@@ -126,3 +126,58 @@ pub enum Fault {
         up: bool,
     },
 }
+
+impl Fault {
+    /// The same with other ports.
+    pub(crate) fn with_ports(self, of: impl Fn(Port) -> Port) -> Self {
+        let all = |port: Option<Port>| port.map(&of);
+        match self {
+            Self::Link { port, up } => Self::Link { port: of(port), up },
+            Self::Host { port, up } => Self::Host { port: of(port), up },
+            Self::Pause { port, on } => Self::Pause { port: of(port), on },
+            Self::Cut { a, b, on } => Self::Cut {
+                a: of(a),
+                b: of(b),
+                on,
+            },
+            Self::Loss { port, share } => Self::Loss {
+                port: all(port),
+                share,
+            },
+            Self::Corruption { port, share } => Self::Corruption {
+                port: all(port),
+                share,
+            },
+            Self::Duplication { port, share } => Self::Duplication {
+                port: all(port),
+                share,
+            },
+            Self::Reordering { port, share, by } => Self::Reordering {
+                port: all(port),
+                share,
+                by,
+            },
+            Self::Delay { port, by } => Self::Delay {
+                port: all(port),
+                by,
+            },
+            Self::Narrow { port, longest } => Self::Narrow {
+                port: all(port),
+                longest,
+            },
+            Self::Collision { port, share } => Self::Collision {
+                port: all(port),
+                share,
+            },
+            Self::Slow { from, to, rate } => Self::Slow {
+                from: all(from),
+                to: of(to),
+                rate,
+            },
+            Self::Rate { .. }
+            | Self::Trunk { .. }
+            | Self::Restart { .. }
+            | Self::Manager { .. } => self,
+        }
+    }
+}

@@ -79,6 +79,14 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// Whether it is for a station that did not send it.
+    pub(crate) fn is_for(&self, port: Port) -> bool {
+        match self.to {
+            To::One(to) => to == port,
+            To::All | To::Group(_) | To::Unknown => port != self.from,
+        }
+    }
+
     /// An IP datagram of `len` layer-3 bytes from one station to another: best effort, no congestion mark, flow 0.
     pub const fn datagram(id: FrameId, from: Port, to: Port, len: Bytes) -> Self {
         Self {

@@ -33,6 +33,8 @@ mod schedule;
 mod script;
 mod several;
 mod shared;
+mod site;
+mod slab;
 mod spec;
 mod station;
 mod words;
@@ -65,6 +67,10 @@ pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
 pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
+pub use site::spec::{
+    Bridge, SITE_HOSTS_MAX, Segment, SiteError, SiteSpec, parse_site, resolve_site, sites,
+};
+pub use site::{BridgeCounters, Internetwork, join};
 pub use spec::{
     Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,
     SpecError, Station, Switch, Technology, Topology,

@@ -39,6 +39,17 @@ pub struct Flow {
     pub class: Class,
 }
 
+impl Flow {
+    /// The same with other ports.
+    pub(crate) fn with_ports(self, of: impl Fn(Port) -> Port) -> Self {
+        Self {
+            from: self.from.map(&of),
+            to: of(self.to),
+            ..self
+        }
+    }
+}
+
 /// How frames follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {

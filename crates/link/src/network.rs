@@ -89,6 +89,17 @@ impl Command {
         }
     }
 
+    /// The same with other ports.
+    pub(crate) fn with_ports(self, of: impl Fn(Port) -> Port) -> Self {
+        match self {
+            Self::Vc(VcCommand::Establish(a, b)) => Self::Vc(VcCommand::Establish(of(a), of(b))),
+            Self::Vc(VcCommand::Release(a, b)) => Self::Vc(VcCommand::Release(of(a), of(b))),
+            Self::Fault(fault) => Self::Fault(fault.with_ports(of)),
+            Self::Load(flow) => Self::Load(flow.with_ports(of)),
+            Self::Busy(port, span) => Self::Busy(of(port), span),
+        }
+    }
+
     /// Whether the ports that it names are on a network of `ports` stations, and are two where it takes two.
     ///
     /// # Errors
@@ -238,6 +249,8 @@ pub enum Place {
     Medium,
     /// At the receiving station.
     Receiver,
+    /// In a bridge between two segments.
+    Bridge,
 }
 
 /// Why a copy was lost.

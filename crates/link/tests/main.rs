@@ -13,6 +13,7 @@ mod loads;
 mod properties;
 mod queues;
 mod sci;
+mod site;
 mod stages;
 mod times;
 mod token;

@@ -36,6 +36,7 @@ as_words! {
         Output = "output",
         Medium = "medium",
         Receiver = "receiver",
+        Bridge = "bridge",
     }
     Cause {
         TooLong = "toolong",

@@ -113,12 +113,13 @@ impl Entry {
 
 const TAG: usize = 40;
 const MARKS: [Mark; 3] = [Mark::Ok, Mark::Ce, Mark::Corrupt];
-const PLACES: [Place; 5] = [
+const PLACES: [Place; 6] = [
     Place::Station,
     Place::Path,
     Place::Output,
     Place::Medium,
     Place::Receiver,
+    Place::Bridge,
 ];
 const CAUSES: [Cause; 14] = [
     Cause::TooLong,
