@@ -1,5 +1,6 @@
 //! A ledger file: header, records, end.
 
+use sonde_link::SiteSpec;
 use sonde_link::ledger::{Header, Reader, Writer};
 
 pub fn run(bytes: &[u8]) {
@@ -13,8 +14,10 @@ pub fn run(bytes: &[u8]) {
     }
     // A header that is right, which a fuzzer finds rarely: version, ports, length, seed, network.
     let header = Header {
-        network: sonde_link::named("wire").expect("it is in the catalogue"),
-        ports: 2,
+        site: SiteSpec::single(
+            sonde_link::named("wire").expect("it is in the catalogue"),
+            2,
+        ),
         seed: 1,
     };
     let mut whole = Vec::new();

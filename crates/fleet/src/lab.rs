@@ -70,21 +70,28 @@ fn failed(attempt: &str, error: &LabError) -> FleetError {
 
 /// A host's number at the switch.
 fn port(host: usize) -> u16 {
-    u16::try_from(host).expect("a lab has at most 64 hosts")
+    u16::try_from(host).expect("a lab has at most 256 hosts")
 }
 
 impl Emulated {
     pub(crate) fn start(program: &Path, config: &Config) -> Result<Self> {
         let attempt = "start the lab";
+        let network = config.network.network().ok_or_else(|| {
+            FleetError::of_all(
+                attempt,
+                "its segments are several networks",
+                "name one network",
+            )
+        })?;
         let cpus = Cpus::here(true)
             .map_err(|error| FleetError::of_all(attempt, error, "allow sched_getaffinity"))?;
         let lab =
             Lab::start(program, config, None, None).map_err(|error| failed(attempt, &error))?;
         Ok(Self {
             lab,
-            has_circuits: config.network.joins_first(),
+            has_circuits: network.joins_first(),
             cpus,
-            network: config.network.clone(),
+            network: network.clone(),
             load: None,
         })
     }

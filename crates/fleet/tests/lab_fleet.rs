@@ -99,14 +99,29 @@ fn kill(host: &str, part: &str) {
 #[test]
 fn every_start_up_is_cold_and_judged() {
     let config = config("atm-oc3c:vc=svc", 3);
-    let setup_ns = config.network.circuits.unwrap().setup.as_nanos();
+    let setup_ns = config
+        .network
+        .network()
+        .unwrap()
+        .circuits
+        .unwrap()
+        .setup
+        .as_nanos();
     assert_every_start_up_is_cold(&config, setup_ns);
 }
 
 #[test]
 fn every_start_up_logs_in() {
     let config = config("fc-266", 3);
-    let login_ns = config.network.credit.as_ref().unwrap().login.as_nanos();
+    let login_ns = config
+        .network
+        .network()
+        .unwrap()
+        .credit
+        .as_ref()
+        .unwrap()
+        .login
+        .as_nanos();
     assert_every_start_up_is_cold(&config, login_ns);
 }
 

@@ -99,16 +99,15 @@ impl Lab {
         ledger: Option<&File>,
         pcap: Option<&File>,
     ) -> Result<Self, LabError> {
-        if !HOSTS.contains(&config.hosts) {
-            return Err(LabError::Hosts {
-                hosts: config.hosts,
-            });
+        let hosts = config.hosts();
+        if !HOSTS.contains(&hosts) {
+            return Err(LabError::Hosts { hosts });
         }
         let port = config.pcap.as_ref().map(|(port, _)| *port);
-        if let Some(port) = port.filter(|port| *port >= config.hosts) {
+        if let Some(port) = port.filter(|port| *port >= hosts) {
             return Err(LabError::NoSuchHost {
                 number: port + 1,
-                hosts: config.hosts,
+                hosts,
             });
         }
         let (control, theirs) = message::pair().map_err(call("make a socket to the lab"))?;
@@ -125,7 +124,7 @@ impl Lab {
         let mut lab = Self {
             control,
             cradle,
-            hosts: config.hosts,
+            hosts,
             info: empty_info(),
         };
         lab.write_maps(config.user)?;

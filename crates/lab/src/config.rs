@@ -18,7 +18,7 @@
 )]
 
 use serde::{Deserialize, Serialize};
-use sonde_link::NetworkSpec;
+use sonde_link::SiteSpec;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fmt, io, str::FromStr};
@@ -220,12 +220,10 @@ impl User {
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// The network, eth0 of each host.
-    pub network: NetworkSpec,
+    /// What joins the hosts, of which there are 2 to 256: a network, or a site of segments that bridges join; eth0 of each.
+    pub network: SiteSpec,
     /// Further networks of the same hosts: eth1 and so on.
-    pub beside: Vec<NetworkSpec>,
-    /// How many hosts, 2 to 256.
-    pub hosts: u16,
+    pub beside: Vec<SiteSpec>,
     /// How they are attached.
     pub attachment: Attachment,
     /// The device file of TAPs.
@@ -250,8 +248,13 @@ pub struct Config {
 
 impl Config {
     /// All networks, in the order of the hosts' interfaces.
-    pub(crate) fn networks(&self) -> Vec<&NetworkSpec> {
-        std::iter::once(&self.network).chain(&self.beside).collect()
+    pub(crate) fn networks(&self) -> impl Iterator<Item = &SiteSpec> + Clone {
+        std::iter::once(&self.network).chain(&self.beside)
+    }
+
+    /// How many hosts it has.
+    pub fn hosts(&self) -> u16 {
+        self.network.count()
     }
 }
 

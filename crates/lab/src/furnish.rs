@@ -131,20 +131,24 @@ pub(crate) fn guard_machine(tun: &Path) -> Result<(), HostError> {
 /// /etc/hosts and /etc/hostname of this host.
 fn names(config: &HostConfig) -> Result<(), HostError> {
     let mut hosts = String::from("127.0.0.1\tlocalhost\n");
-    for number in 0..config.hosts {
-        hosts.push_str(&format!(
-            "{}\th{}\n",
-            wire::address(Port(number)),
-            number + 1
-        ));
+    let count = config.hosts();
+    for (number, name) in (0..).zip(&config.names) {
+        let (address, usual) = (wire::address(Port(number)), format!("h{}", number + 1));
+        // A host of a site has two names, its own first.
+        let other = if *name == usual {
+            String::new()
+        } else {
+            format!("\t{usual}")
+        };
+        hosts.push_str(&format!("{address}\t{name}{other}\n"));
     }
-    for port in config.hosts..config.hosts * config.networks {
-        let (network, host) = (port / config.hosts, port % config.hosts + 1);
-        let address = wire::address_of(Port(port), config.hosts);
+    for port in count..count * config.networks {
+        let (network, host) = (port / count, port % count + 1);
+        let address = wire::address_of(Port(port), count);
         hosts.push_str(&format!("{address}\th{host}-eth{network}\n"));
     }
     instead("/etc/hosts", &hosts, 0o644)?;
-    instead("/etc/hostname", &format!("h{}\n", config.number), 0o644)
+    instead("/etc/hostname", &format!("{}\n", config.name()), 0o644)
 }
 
 /// The name and the password entry of who programs are, where the machine has none or has locked it: an sshd of theirs, and

@@ -51,7 +51,7 @@ pub fn frame(bytes: &[u8], hosts: u8) {
 /// What is typed behind `rsh`, a word a line, and files of users and of ids.
 pub fn words(text: &str) {
     let words: Vec<OsString> = text.lines().map(OsString::from).collect();
-    let _ = rsh::RemoteCommand::parse(&words, &rsh::Here::of(1, 4));
+    let _ = rsh::RemoteCommand::parse(&words, &rsh::Here::of(1, 4, text.to_owned()));
     // A name is a field of a line.
     let line = text.lines().next().unwrap_or_default();
     let name = line.split(':').next().unwrap_or_default();

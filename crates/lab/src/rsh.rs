@@ -140,14 +140,17 @@ pub(crate) struct Here {
     number: Option<u16>,
     /// How many hosts the lab has.
     hosts: u16,
+    /// What they are called, as /etc/hosts has it.
+    names: String,
 }
 
 impl Here {
     /// On a host by its number, of so many.
-    pub(crate) const fn of(number: u16, hosts: u16) -> Self {
+    pub(crate) const fn of(number: u16, hosts: u16, names: String) -> Self {
         Self {
             number: Some(number),
             hosts,
+            names,
         }
     }
 
@@ -157,8 +160,30 @@ impl Here {
         Self {
             number: own.and_then(|name| named(&name)),
             hosts: hosts.and_then(|hosts| hosts.parse().ok()).unwrap_or(2),
+            // Where it cannot be read, names are h1 and so on.
+            names: std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
         }
     }
+}
+
+impl Here {
+    /// The number of a host by the name that the site's file gives it.
+    fn called(&self, name: &str) -> Option<u16> {
+        let mut lines = self.names.lines().map(str::split_whitespace);
+        let address = lines.find_map(|mut words| {
+            let address = words.next()?.parse::<Ipv4Addr>().ok();
+            address.filter(|_| words.any(|word| word == name))
+        });
+        wire::number_of(address?, self.hosts)
+    }
+}
+
+/// The number of a host by its name or address, inside a lab.
+///
+/// # Errors
+/// A sentence, where no host is called so.
+pub fn number(text: &str) -> Result<u16, String> {
+    host_number(OsStr::new(text), &Here::read())
 }
 
 /// The number in the name of a host.
@@ -175,7 +200,7 @@ fn host_number(word: &OsStr, here: &Here) -> Result<u16, String> {
         Ok(address) if address.is_loopback() => here.number,
         Ok(address) => wire::number_of(address, here.hosts),
         Err(_) if name == "localhost" => here.number,
-        Err(_) => named(name),
+        Err(_) => here.called(name).or_else(|| named(name)),
     };
     number
         .filter(|number| (1..=*HOSTS.end()).contains(number))
@@ -192,7 +217,10 @@ mod tests {
 
     fn parse(line: &str) -> Result<RemoteCommand, String> {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        RemoteCommand::parse(&words, &Here::of(3, 4))
+        RemoteCommand::parse(
+            &words,
+            &Here::of(3, 4, "127.0.0.1 localhost\n10.9.0.4\tdata\th4\n".into()),
+        )
     }
 
     #[test]
@@ -220,6 +248,7 @@ mod tests {
             ("-- h2 -- -x", 2, "-x"),
             // Other names of a host.
             ("h7-eth1 a", 7, "a"),
+            ("me@data a", 4, "a"),
             ("10.9.1.5 a", 5, "a"),
             ("localhost a", 3, "a"),
             ("127.0.0.1 a", 3, "a"),

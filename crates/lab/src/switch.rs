@@ -14,14 +14,16 @@ mod talk;
 
 use crate::config::{Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
-use crate::interface::{self, Plan};
+use crate::interface;
 use crate::meter::{AttachmentLosses, FlowReport, Meter, Report, end_of};
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::{cradle, exec, furnish, ids, libraries, wire};
 use files::Files;
 use sonde_link::ledger::Entry;
-use sonde_link::{Admission, Counters, Event, FlowCounters, FrameId, Kind, Network, Several};
+use sonde_link::{
+    Admission, Counters, Event, FlowCounters, FrameId, Kind, Network, Several, SiteSpec,
+};
 use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
 use sonde_sys::message;
@@ -153,13 +155,11 @@ impl Switch {
         let Request::Start(config) = request else {
             return Err(TalkError::Ended.into());
         };
-        let mtu = config.networks().iter().map(|spec| spec.mtu).max();
-        let mtu = mtu.unwrap_or(0);
+        let mtu = config.networks().map(SiteSpec::mtu).max().unwrap_or(0);
         if mtu > MTU_MAX {
             return Err(SwitchError::Mtu(mtu));
         }
-        let networks = config.networks();
-        let net = Several::new(&networks, config.hosts, config.seed)?;
+        let net = Several::new(config.networks(), config.seed)?;
         cpu::raise_nofile()?;
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
@@ -177,14 +177,14 @@ impl Switch {
             cpu::pin(&config.cpus.switch)?;
         }
         let (mut ports, mut settings) = (Vec::new(), Vec::new());
-        for (number, spec) in (0..).zip(networks) {
-            let plan = Plan {
-                config: &config,
-                network: (number, spec),
-                attachment,
-                home: &home,
-            };
-            let (these, read_back) = attach::build(&control, &plan, &hosts)?;
+        for (number, site) in (0..).zip(config.networks()) {
+            let (these, read_back) = attach::build(
+                &control,
+                &config,
+                (number, site),
+                (attachment, &home),
+                &hosts,
+            )?;
             ports.extend(these);
             if number == 0 {
                 settings = read_back;
@@ -649,7 +649,7 @@ fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
         Path::new(&format!("/proc/self/fd/{}", process::number(&program))),
         &link,
     )?;
-    libraries::share(config.hosts)
+    libraries::share(config.hosts())
         .map_err(file("write the settings of message-passing libraries"))?;
     if guarded {
         furnish::guard_machine(&config.tun)?;
@@ -662,7 +662,8 @@ fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
 fn start_hosts(config: &Config, guarded: bool) -> Result<Vec<HostProcess>, SwitchError> {
     let own = namespace::open(0, Space::Pid)?;
     let mut hosts = Vec::new();
-    for number in 1..=config.hosts {
+    let names: Vec<String> = config.network.names().map(str::to_owned).collect();
+    for number in 1..=config.hosts() {
         let (mine, theirs) = message::pair()?;
         namespace::unshare(Namespaces::of(&[Space::Pid]))?;
         let child =
@@ -670,7 +671,7 @@ fn start_hosts(config: &Config, guarded: bool) -> Result<Vec<HostProcess>, Switc
         namespace::setns(&own, Space::Pid)?;
         let host = HostConfig {
             number,
-            hosts: config.hosts,
+            names: names.clone(),
             networks: 1 + config.beside.len() as u16,
             keep: config.keep.clone(),
             user: config.user,

@@ -1,6 +1,6 @@
 //! The ledger: what entered a network and what came out of it, in records that are cheap to write.
 //!
-//! Model:   a header (magic, version, ports, seed, and the network as TOML), then one record of 48 bytes for each entry,
+//! Model:   a header (magic, version, ports, seed, and the site as TOML, in version 2 the network), then one record of 48 bytes for each entry,
 //!          in the order in which they happened to who drove the network. Times of offers, commands and the end are the
 //!          `now` that the network was given; times of deliveries and losses are the model's. No time is before that of
 //!          an earlier event, none of an input before anything earlier: a network that gets the same inputs at the same
@@ -23,7 +23,7 @@
     )
 )]
 
-use crate::{Admission, Cause, Command, Event, Frame, FrameId, Mark, NetworkSpec, Place, Port};
+use crate::{Admission, Cause, Command, Event, Frame, FrameId, Mark, Place, Port, SiteSpec};
 use sonde_units::Instant;
 use std::io::{self, Read, Write};
 use thiserror::Error;
@@ -36,20 +36,20 @@ pub(crate) use command::tests::commands;
 pub use record::RECORD;
 
 const MAGIC: [u8; 8] = *b"SONDELGR";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+/// The last version whose header has a network.
+const OF_A_NETWORK: u16 = 2;
 const HEAD: usize = 24;
-/// No network's TOML is longer.
-const NETWORK_MAX: u32 = 1 << 20;
+/// No site's TOML is longer.
+const SITE_MAX: u32 = 1 << 20;
 /// A mesh of circuits grows with the square of the ports.
 const PORTS_MAX: u16 = 1_024;
 
 /// What a ledger is about: enough to build the network again.
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// The network, its knobs applied.
-    pub network: NetworkSpec,
-    /// How many stations it has, at most 1024.
-    pub ports: u16,
+    /// What joins the hosts, of which there are at most 1024; the knobs of its networks are applied.
+    pub site: SiteSpec,
     /// The seed of its draws.
     pub seed: u64,
 }
@@ -119,7 +119,7 @@ pub enum LedgerError {
     NotALedger,
     /// A later sonde wrote it.
     #[error(
-        "the ledger has version {0}, and this sonde reads version {VERSION}; use the sonde that wrote it"
+        "the ledger has version {0}, and this sonde reads {OF_A_NETWORK} and {VERSION}; use the sonde that wrote it"
     )]
     Version(u16),
     /// Its network cannot be had.
@@ -219,25 +219,26 @@ impl<W: Write> Writer<W> {
     /// Writes the header.
     ///
     /// # Errors
-    /// Those of `out`; [`io::ErrorKind::InvalidInput`] where the network cannot be written as TOML, or has more than 1024
-    /// ports.
+    /// Those of `out`; [`io::ErrorKind::InvalidInput`] where the site cannot be written as TOML, or has more than 1024
+    /// hosts.
     pub fn new(mut out: W, header: &Header) -> io::Result<Self> {
         let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
-        if header.ports > PORTS_MAX {
-            return Err(invalid(LedgerError::Ports(header.ports).to_string()));
+        let ports = header.site.count();
+        if ports > PORTS_MAX {
+            return Err(invalid(LedgerError::Ports(ports).to_string()));
         }
-        let network = toml::to_string(&header.network)
+        let site = toml::to_string(&header.site)
             .map_err(|e| invalid(format!("the network cannot be written: {e}")))?;
-        let length = u32::try_from(network.len())
+        let length = u32::try_from(site.len())
             .ok()
-            .filter(|length| *length <= NETWORK_MAX)
+            .filter(|length| *length <= SITE_MAX)
             .ok_or_else(|| invalid("the network's description is longer than 1 MiB".into()))?;
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&header.ports.to_le_bytes())?;
+        out.write_all(&ports.to_le_bytes())?;
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&header.seed.to_le_bytes())?;
-        out.write_all(network.as_bytes())?;
+        out.write_all(site.as_bytes())?;
         Ok(Self { out })
     }
 
@@ -264,6 +265,7 @@ impl<W: Write> Writer<W> {
 pub struct Reader<R> {
     input: R,
     header: Header,
+    ports: u16,
     offset: u64,
     record: u64,
     /// The latest time of an event, and of anything.
@@ -290,7 +292,7 @@ impl<R: Read> Reader<R> {
         let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h, seed @ ..] = head;
         let version = u16::from_le_bytes([a, b]);
         let ports = u16::from_le_bytes([c, d]);
-        if version != VERSION {
+        if ![OF_A_NETWORK, VERSION].contains(&version) {
             return Err(LedgerError::Version(version));
         }
         if ports > PORTS_MAX {
@@ -298,7 +300,7 @@ impl<R: Read> Reader<R> {
         }
         let length = u64::from(u32::from_le_bytes([e, f, g, h]));
         let seed = u64::from_le_bytes(seed);
-        if length > u64::from(NETWORK_MAX) {
+        if length > u64::from(SITE_MAX) {
             return Err(LedgerError::Network("it is longer than 1 MiB".into()));
         }
         let mut text = String::new();
@@ -311,16 +313,24 @@ impl<R: Read> Reader<R> {
             }
             Err(e) => return Err(e.into()),
         }
-        let network = crate::parse("ledger", &text)
-            .map_err(|error| LedgerError::Network(error.to_string()))?;
-        let header = Header {
-            network,
-            ports,
-            seed,
+        let wrong = |error: &dyn std::fmt::Display| LedgerError::Network(error.to_string());
+        let site = match version {
+            OF_A_NETWORK => crate::parse("ledger", &text)
+                .map(|network| SiteSpec::single(network, ports))
+                .map_err(|e| wrong(&e))?,
+            _ => toml::from_str::<SiteSpec>(&text).map_err(|e| wrong(&e))?,
         };
+        if site.count() != ports {
+            return Err(LedgerError::Network(format!(
+                "it has {} hosts of {ports}",
+                site.count()
+            )));
+        }
+        let header = Header { site, seed };
         Ok(Self {
             input,
             header,
+            ports,
             offset: length.saturating_add(HEAD as u64),
             record: 0,
             event_at: Instant::START,
@@ -373,7 +383,7 @@ impl<R: Read> Reader<R> {
         if self.ended {
             return Err("comes after the end of the ledger");
         }
-        if !entry.fits(self.header.ports) {
+        if !entry.fits(self.ports) {
             return Err("names a port that the network does not have");
         }
         let bound = if entry.is_input() {
@@ -414,8 +424,7 @@ mod tests {
 
     fn header() -> Header {
         Header {
-            network: crate::named("atm-oc3c").unwrap(),
-            ports: 4,
+            site: SiteSpec::single(crate::named("atm-oc3c").unwrap(), 4),
             seed: u64::MAX,
         }
     }
@@ -447,19 +456,31 @@ mod tests {
         error.to_string()
     }
 
-    /// Also that every network of the catalogue survives its way through TOML.
+    /// Also that every network and site of the catalogue survives its way through TOML.
     #[test]
     fn the_header_round_trips() {
-        for network in crate::catalogue() {
-            let header = Header {
-                network,
-                ..header()
-            };
+        let networks = crate::catalogue()
+            .into_iter()
+            .map(|network| SiteSpec::single(network, 4));
+        for site in networks.chain(crate::sites()) {
+            let header = Header { site, ..header() };
             let bytes = Writer::new(Vec::new(), &header).unwrap().out;
             let read = Reader::new(bytes.as_slice()).unwrap();
             assert_eq!(format!("{:?}", read.header()), format!("{header:?}"));
             assert_eq!(read.count(), 0);
         }
+    }
+
+    #[test]
+    fn a_ledger_of_a_network_is_read() {
+        let network = toml::to_string(&crate::named("atm-oc3c").unwrap()).unwrap();
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([2, 0, 4, 0]);
+        bytes.extend((network.len() as u32).to_le_bytes());
+        bytes.extend(u64::MAX.to_le_bytes());
+        bytes.extend(network.as_bytes());
+        let read = Reader::new(bytes.as_slice()).unwrap();
+        assert_eq!(format!("{:?}", read.header()), format!("{:?}", header()));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! Checked: `hosts_are_on_each_and_none_disturbs_another`.
 
 use crate::network::{Admission, Command, Event, Network, Refused};
-use crate::{Class, Counters, Frame, NetworkSpec, Port, SpecError, To, build};
+use crate::{Class, Counters, Frame, Port, SiteSpec, SpecError, To, join};
 use sonde_units::Instant;
 
 /// The networks of some hosts.
@@ -16,16 +16,19 @@ pub struct Several {
 }
 
 impl Several {
-    /// Joins `hosts` by each of `specs`; the first draws from `seed`, the others from those after it.
+    /// Joins the same hosts by each of `networks`; the first draws from `seed`, the others from those after it.
     ///
     /// # Errors
     /// [`SpecError`] where a network is wrong, or cannot join so many.
-    pub fn new(specs: &[&NetworkSpec], hosts: u16, seed: u64) -> Result<Self, SpecError> {
-        let parts = (0..).zip(specs);
-        let parts = parts.map(|(n, spec)| build(spec, hosts, seed.wrapping_add(n)));
+    pub fn new<'a>(
+        networks: impl Iterator<Item = &'a SiteSpec> + Clone,
+        seed: u64,
+    ) -> Result<Self, SpecError> {
+        let parts = (0..).zip(networks.clone());
+        let parts = parts.map(|(n, site)| join(site, seed.wrapping_add(n), Vec::new()));
         Ok(Self {
             parts: parts.collect::<Result<_, _>>()?,
-            hosts,
+            hosts: networks.map(SiteSpec::count).min().unwrap_or(0),
             now: Instant::START,
         })
     }
@@ -151,13 +154,16 @@ mod tests {
     use crate::{FrameId, resolve};
     use sonde_units::{Bytes, Span};
 
+    fn of_two(name: &str) -> SiteSpec {
+        SiteSpec::single(resolve(name, &|_| unreachable!()).unwrap(), 2)
+    }
+
     #[test]
     fn hosts_are_on_each_and_none_disturbs_another() {
-        let spec = |name| resolve(name, &|_| unreachable!()).unwrap();
-        let (slow, fast) = (spec("ethernet-100:rate=10Mbit"), spec("ethernet-100"));
+        let networks = ["ethernet-100:rate=10Mbit", "ethernet-100"].map(of_two);
         let frame = |id, from, to| Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(1_000));
         let arrivals = |frames: &[Frame]| {
-            let mut network = Several::new(&[&slow, &fast], 2, 0).unwrap();
+            let mut network = Several::new(networks.iter(), 0).unwrap();
             for frame in frames {
                 assert_eq!(network.offer(Instant::START, *frame), Admission::Taken);
             }
@@ -188,8 +194,7 @@ mod tests {
 
     #[test]
     fn each_network_has_draws_of_its_own() {
-        let spec = resolve("ethernet-100", &|_| unreachable!()).unwrap();
-        let mut network = Several::new(&[&spec, &spec], 2, 0).unwrap();
+        let mut network = Several::new(["ethernet-100"; 2].map(of_two).iter(), 0).unwrap();
         for of in 0..2 {
             let loss = "loss all 50%".parse().unwrap();
             network.command_on(of, Instant::START, loss).unwrap();

@@ -357,9 +357,10 @@ impl Task {
         let config = self.lab_config(&[selector])?;
         let fleet = self.lab_fleet(program, &config)?;
         let shared = LiveNetwork::shared(fleet);
+        let network = testbed::sole(config.network)?;
         Ok(LiveNetwork::of_lab(
             (&shared, None),
-            config.network,
+            network,
             config.profile,
         ))
     }
@@ -375,7 +376,8 @@ impl Task {
         let mut fleet = self.lab_fleet(program, &config)?;
         let count = self.plan.networks.len();
         let all = std::iter::once(&config.network).chain(&config.beside);
-        let specs: Vec<sonde_link::NetworkSpec> = all.take(count).cloned().collect();
+        let specs = all.take(count).cloned().map(testbed::sole);
+        let specs = specs.collect::<Result<Vec<_>, _>>()?;
         let choices = specs.iter().zip(0..).map(|(spec, nth)| Choice {
             name: spec.name.clone(),
             selector: Selector::Interface(format!("eth{nth}")),

@@ -27,8 +27,8 @@ pub fn replay(path: &Path) -> Result<i32, Failure> {
     let parity = sonde_virtual::replay(&header, reader, TOLERANCE).map_err(|e| cannot(&e))?;
     say!(
         "network     {} with {} hosts, seed {}",
-        header.network.name,
-        header.ports,
+        header.site.name,
+        header.site.count(),
         header.seed
     );
     say!("offers      {}", parity.offers);

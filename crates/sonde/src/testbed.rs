@@ -6,7 +6,7 @@ use crate::plan::{DEFAULT_NETWORK, host_number};
 use clap::Args;
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
-use sonde_link::{CatalogueError, FaultSpec, NetworkSpec, Script};
+use sonde_link::{CatalogueError, NetworkSpec, Script, SiteSpec};
 use sonde_sys::file;
 use sonde_units::Instant;
 use std::fs::File;
@@ -53,6 +53,10 @@ pub struct LabOptions {
     /// is eth1 at 10.9.1.N, where host hN is called hN-eth1.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", value_delimiter = ',', value_parser = cli::network_name(), hide_possible_values = true, default_value = DEFAULT_NETWORK)]
     pub networks: Vec<String>,
+    /// Instead of a network a site, of segments that bridges join, with hosts of its own: a name of `sonde lab list --sites`
+    /// or a file.
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["networks", "hosts"])]
+    pub site: Option<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
     /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (one while programs answer each
@@ -119,11 +123,33 @@ pub fn network(selector: &str) -> Result<NetworkSpec, Failure> {
     })
 }
 
+/// The site that a selector names.
+pub fn site(selector: &str) -> Result<SiteSpec, Failure> {
+    let read = |path: &str| file::text(Path::new(path)).map_err(|e| e.to_string());
+    // A file lies where one says, as `--network` has it, or in this folder.
+    let here = format!("./{selector}");
+    let is_file = !selector.contains('/') && Path::new(&here).is_file();
+    let selector = if is_file { &here } else { selector };
+    sonde_link::resolve_site(selector, &read).map_err(Failure::usage)
+}
+
+/// The network of a lab that has no segments.
+pub fn sole(site: SiteSpec) -> Result<NetworkSpec, Failure> {
+    let network = site.network().cloned();
+    network.ok_or_else(|| {
+        Failure::usage(format!(
+            "the site `{}` is of several networks: name one network here",
+            site.name
+        ))
+    })
+}
+
 impl LabOptions {
     /// The usual lab of these hosts.
     pub fn of_hosts(hosts: HostOptions) -> Self {
         Self {
             networks: vec![DEFAULT_NETWORK.into()],
+            site: None,
             hosts,
             // A probe's launch moves the switch to where the probe wants it; programs that are compared have one plan throughout.
             cpus: "split".into(),
@@ -138,8 +164,18 @@ impl LabOptions {
     /// The configuration. Programs find the current folder and that of this command in each host.
     pub fn config(&self) -> Result<Config, Failure> {
         let online = sonde_sys::cpu::online()?;
-        let networks = self.networks.iter().map(|selector| network(selector));
-        let mut networks: Vec<_> = networks.collect::<Result<_, _>>()?;
+        let mut networks = match &self.site {
+            Some(selector) => vec![site(selector)?],
+            None => {
+                let of = |selector: &String| {
+                    Ok(SiteSpec::single(network(selector)?, self.hosts.count()))
+                };
+                self.networks
+                    .iter()
+                    .map(of)
+                    .collect::<Result<Vec<_>, Failure>>()?
+            }
+        };
         if networks.len() > 1 && self.ledger.is_some() {
             return Err(Failure::usage(
                 "a ledger is of one network: leave `--ledger` out, or name one network",
@@ -161,7 +197,6 @@ impl LabOptions {
         Ok(Config {
             network: networks.remove(0),
             beside: networks,
-            hosts: self.hosts.count(),
             attachment: self.hosts.attachment,
             tun: self.hosts.tun.clone(),
             profile: self.hosts.profile,
@@ -175,8 +210,8 @@ impl LabOptions {
         })
     }
 
-    /// Puts load and script into the network, whose own they become.
-    fn schedule(&self, network: &mut NetworkSpec) -> Result<(), Failure> {
+    /// Puts load and script into the networks, whose own they become.
+    fn schedule(&self, site: &mut SiteSpec) -> Result<(), Failure> {
         if let Some(load) = self
             .load
             .as_ref()
@@ -187,8 +222,10 @@ impl LabOptions {
             )));
         }
         if let Some(load) = &self.load {
-            let flows = load.scheduled(network, self.hosts.count());
-            network.load.extend(flows);
+            for segment in &mut site.segment {
+                let flows = load.scheduled(&segment.network, segment.hosts.len() as u16);
+                segment.network.load.extend(flows);
+            }
         }
         let Some(path) = &self.script else {
             return Ok(());
@@ -198,15 +235,10 @@ impl LabOptions {
             .map_err(|e| Failure::usage(format!("cannot read the script {shown}: {e}")))?;
         let script = Script::parse(&text)
             .map_err(|error| Failure::usage(format!("the script {shown}, {error}")))?;
-        network
-            .fault
-            .extend(script.commands.iter().map(|(at, command)| FaultSpec {
-                at: at.since(Instant::START),
-                command: *command,
-                lasts: None,
-                every: None,
-                until: None,
-            }));
+        for (at, command) in &script.commands {
+            let scheduled = site.schedule(at.since(Instant::START), *command);
+            scheduled.map_err(|error| Failure::usage(format!("the script {shown}: {error}")))?;
+        }
         Ok(())
     }
 
@@ -214,10 +246,10 @@ impl LabOptions {
     pub fn start(&self) -> Result<(Lab, Config), Failure> {
         let mut config = self.config()?;
         let captured = self.pcap.as_ref().map(|(host, _)| *host);
-        if let Some(host) = captured.filter(|host| *host > self.hosts.count()) {
+        let hosts = config.hosts();
+        if let Some(host) = captured.filter(|host| *host > hosts) {
             return Err(Failure::usage(format!(
-                "cannot capture at h{host}: this lab has h1 to h{}",
-                self.hosts.count()
+                "cannot capture at h{host}: this lab has h1 to h{hosts}"
             )));
         }
         let ledger = self

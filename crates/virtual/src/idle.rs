@@ -188,9 +188,14 @@ pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Built>, TimeError> 
 /// The network with so many stations and nothing on it: no load of its own, no faults, neither loss nor reordering.
 pub(crate) fn quiet(spec: &NetworkSpec, ports: u16) -> Result<Clock<Built>, TimeError> {
     let mut quiet = spec.clone();
-    (quiet.load, quiet.fault) = (Vec::new(), Vec::new());
-    (quiet.path.loss, quiet.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
+    hush(&mut quiet);
     Ok(Clock::new(built(&quiet, ports)?))
+}
+
+/// Leaves out load, faults, loss and reordering.
+pub(crate) fn hush(spec: &mut NetworkSpec) {
+    (spec.load, spec.fault) = (Vec::new(), Vec::new());
+    (spec.path.loss, spec.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
 }
 
 fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {

@@ -9,7 +9,7 @@
 
 use crate::idle::Built;
 use sonde_link::ledger::{Entry, Header, LedgerError};
-use sonde_link::{Admission, Captured, FrameId, Network, SpecError, build_with};
+use sonde_link::{Admission, Captured, FrameId, Network, SpecError, join};
 use sonde_units::{Instant, Span};
 use std::collections::VecDeque;
 use std::fmt;
@@ -172,7 +172,7 @@ pub fn replay_with(
     capture: Vec<Captured>,
 ) -> Result<Parity, ReplayError> {
     let mut replay = Replay {
-        network: build_with(&header.network, header.ports, header.seed, capture)?,
+        network: join(&header.site, header.seed, capture)?,
         now: Instant::START,
         told: VecDeque::new(),
         parity: Parity::default(),

@@ -265,8 +265,28 @@ pub fn share(
     for flow in 0..flows.len() {
         traffic.begin_at(start + Span::millis(1) * flow as u64, flow);
     }
-    let from = start + Span::secs(1);
-    let (mut counts, mut lost) = (vec![Count::default(); flows.len()], 0);
+    let (rates_bps, lost) = watched(&mut traffic, flows.len(), start + Span::secs(1), length)?;
+    let sum = |of: fn(&Transmit) -> u64| {
+        let all = (0..flows.len()).map(|flow| of(traffic.transmit(flow)));
+        all.sum()
+    };
+    Ok(Shared {
+        rates_bps,
+        lost,
+        timeouts: sum(Transmit::timeouts),
+        resent: sum(Transmit::resent),
+        counters: traffic.clock().network().counters(),
+    })
+}
+
+/// The rates of so many flows in the `length` after `from`, and what was lost then.
+pub(crate) fn watched(
+    traffic: &mut Traffic<Built>,
+    flows: usize,
+    from: Instant,
+    length: Span,
+) -> Result<(Vec<u64>, u64), Reason> {
+    let (mut counts, mut lost) = (vec![Count::default(); flows], 0);
     while let Some(told) = traffic.step(from + length) {
         match told {
             Outcome::Arrived {
@@ -279,17 +299,10 @@ pub fn share(
             _ => {}
         }
     }
-    let sum = |of: fn(&Transmit) -> u64| {
-        let all = (0..flows.len()).map(|flow| of(traffic.transmit(flow)));
-        all.sum()
-    };
-    Ok(Shared {
-        rates_bps: counts.iter().map(|count| count.rate(length)).collect(),
+    Ok((
+        counts.iter().map(|count| count.rate(length)).collect(),
         lost,
-        timeouts: sum(Transmit::timeouts),
-        resent: sum(Transmit::resent),
-        counters: traffic.clock().network().counters(),
-    })
+    ))
 }
 
 /// Bytes since the first arrival of a window, which is not counted.

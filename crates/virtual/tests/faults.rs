@@ -191,8 +191,9 @@ fn a_schedule_is_replayed_from_the_header() {
     // Without them it parts.
     let reader = Reader::new(ledger.as_slice()).unwrap();
     let mut header = reader.header().clone();
-    header.network.load.clear();
-    header.network.fault.clear();
+    let network = &mut header.site.segment[0].network;
+    network.load.clear();
+    network.fault.clear();
     assert!(
         replay(&header, reader, Span::ZERO)
             .unwrap()

@@ -170,8 +170,10 @@ fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> 
     let folder = std::env::current_exe()?.parent().map(Path::to_path_buf);
     Ok(Config {
         beside: Vec::new(),
-        network: sonde_link::resolve(network, &|_| Err("not a name".into()))?,
-        hosts,
+        network: sonde_link::SiteSpec::single(
+            sonde_link::resolve(network, &|_| Err("not a name".into()))?,
+            hosts,
+        ),
         attachment,
         tun: PathBuf::from(bare::TUN),
         profile: Profile::MODERN,

@@ -10,6 +10,7 @@ use crate::config::{Attachment, Config};
 use crate::control::{Answer, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::port::Port;
+use sonde_link::SiteSpec;
 use sonde_sys::namespace::{self, Kind};
 use sonde_sys::tap::{self, Tap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -56,23 +57,35 @@ fn device(
 
 type Settings = Vec<(String, String)>;
 
-/// The ports of one network, and the settings of the first host as they read.
+/// The ports of one network, which is the so manieth, and the settings of the first host as they read.
 pub(super) fn build(
     control: &OwnedFd,
-    plan: &Plan<'_>,
+    config: &Config,
+    (number, site): (u16, &SiteSpec),
+    (attachment, home): (Attachment, &OwnedFd),
     hosts: &[HostProcess],
 ) -> Result<(Vec<Port>, Settings), SwitchError> {
     let mut ports = Vec::new();
     let mut settings = Vec::new();
     for (index, host) in hosts.iter().enumerate() {
-        let netns = namespace::open(host.child.id(), Kind::Net)?;
-        let tun = match plan.attachment {
-            Attachment::Veth => None,
-            _ => Some(device(control, plan.config, &netns, plan.home)??),
+        // A site has a network for each of its hosts.
+        let Some(spec) = site.network_of(sonde_link::Port(index as u16)) else {
+            continue;
         };
-        let port = interface::build(plan, plan.port(index as u16), &netns, tun)?;
+        let plan = Plan {
+            config,
+            network: (number, spec),
+            attachment,
+            home,
+        };
+        let netns = namespace::open(host.child.id(), Kind::Net)?;
+        let tun = match attachment {
+            Attachment::Veth => None,
+            _ => Some(device(control, config, &netns, home)??),
+        };
+        let port = interface::build(&plan, plan.port(index as u16), &netns, tun)?;
         if index == 0 {
-            settings = interface::read_back(plan, &netns, port.index)?;
+            settings = interface::read_back(&plan, &netns, port.index)?;
         }
         say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
         ports.push(port);

@@ -48,8 +48,7 @@ impl Files {
         let mut files = Self::default();
         if let Some(about) = &config.ledger {
             let header = ledger::Header {
-                network: config.network.clone(),
-                ports: config.hosts,
+                site: config.network.clone(),
                 seed: config.seed,
             };
             let out = BufWriter::with_capacity(1 << 20, next()?);

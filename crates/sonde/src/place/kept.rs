@@ -61,7 +61,8 @@ impl TrialRun {
         config: &Config,
     ) -> Result<Self, Failure> {
         let mut warnings = Vec::new();
-        let mut network = model::network(&config.network, config.profile, [], &mut warnings)?;
+        let spec = crate::testbed::sole(config.network.clone())?;
+        let mut network = model::network(&spec, config.profile, [], &mut warnings)?;
         network.attachment = Some(lab.info().attachment.name().into());
         network.backpressure = Some(match &*lab.info().backpressure {
             "gate" => Backpressure::Gate,

@@ -4,7 +4,7 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_link::ledger::{Entry, Header, Writer};
 use sonde_link::{
-    Class, Command, Ecn, Fabric, Frame, FrameId, Kind, NetworkSpec, Port, To, VcCommand,
+    Class, Command, Ecn, Fabric, Frame, FrameId, Kind, NetworkSpec, Port, SiteSpec, To, VcCommand,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
 use sonde_virtual::{Clock, Happening};
@@ -54,8 +54,7 @@ pub fn run_on(
     commands: &[(Instant, Command)],
 ) -> (Vec<u8>, String) {
     let header = Header {
-        network: spec.clone(),
-        ports: PORTS,
+        site: SiteSpec::single(spec.clone(), PORTS),
         seed,
     };
     let mut ledger = Writer::new(Vec::new(), &header).unwrap();
