@@ -18,6 +18,7 @@ use crate::npb::Kernels;
 use crate::output;
 use crate::place::Placements;
 use crate::report::Runs;
+use crate::sites::Sites;
 use crate::sound::Checks;
 use crate::stage::share::Staging;
 use crate::suits::Suits;
@@ -78,6 +79,9 @@ pub enum Command<'a> {
     /// `sonde lab list`.
     #[serde(rename = "lab list")]
     LabList(&'a Networks),
+    /// `sonde lab list --sites`.
+    #[serde(rename = "lab sites")]
+    LabSites(&'a Sites),
     /// `sonde doctor`.
     #[serde(rename = "doctor")]
     Doctor(&'a Diagnosis),

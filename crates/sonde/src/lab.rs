@@ -70,10 +70,10 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions, host: u16) -> Resul
             "a shell needs a terminal; `sonde lab run -- sh script` runs without one",
         ));
     }
-    if host > options.hosts.count() {
+    let hosts = options.config()?.hosts();
+    if host > hosts {
         return Err(Failure::usage(format!(
-            "there is no host h{host}: this lab has h1 to h{}",
-            options.hosts.count()
+            "there is no host h{host}: this lab has h1 to h{hosts}"
         )));
     }
     let signals = SignalFd::new(&[SIGHUP, SIGTERM, SIGWINCH])?;
@@ -98,7 +98,8 @@ pub fn shell(options: &LabOptions, program: &ProgramOptions, host: u16) -> Resul
 }
 
 /// `sonde lab exec`, inside a lab.
-pub fn exec(host: u16, detached: bool, root: bool, command: &[OsString]) -> Result<i32, Failure> {
+pub fn exec(host: &str, detached: bool, root: bool, command: &[OsString]) -> Result<i32, Failure> {
+    let host = sonde_lab::number(host).map_err(Failure::usage)?;
     let signals = signals()?;
     let exec = Exec {
         detached,

@@ -46,6 +46,7 @@ mod report;
 mod require;
 mod serve;
 mod shown;
+mod sites;
 mod sound;
 mod source;
 mod stage;

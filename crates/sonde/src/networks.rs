@@ -34,15 +34,19 @@ pub fn headers(profile: Profile) -> Headers {
     }
 }
 
-/// What the model's kernel-like sender reaches; none where there is no such figure.
-pub fn tcp_expected(spec: &NetworkSpec, profile: Profile) -> Result<u64, String> {
-    let sender = match profile.kind {
+/// The model's kernel-like sender of a profile.
+pub fn sender(profile: Profile) -> Sender {
+    match profile.kind {
         ProfileKind::Modern => Sender::modern(),
         ProfileKind::Era => Sender::era(Bytes(u64::from(profile.window_bytes))),
-    };
+    }
+}
+
+/// What the model's kernel-like sender reaches; none where there is no such figure.
+pub fn tcp_expected(spec: &NetworkSpec, profile: Profile) -> Result<u64, String> {
     // Without a rate only the window would limit, and long before it the hosts do.
     spec.line.rate.ok_or("the network has no rate")?;
-    sonde_virtual::tcp_expected(spec, &sender).map_err(|reason| reason.to_string())
+    sonde_virtual::tcp_expected(spec, &sender(profile)).map_err(|reason| reason.to_string())
 }
 
 /// The model's time for a frame of `len` layer-3 bytes.

@@ -2,7 +2,7 @@
 //!
 //! Model:   every command line of `sonde` in an `sh` block of README.md and docs/*.md, and in the ledger of claims, is parsed by the command itself, with
 //!          `--help` put behind its options, so that nothing runs; scripts in quotes are read too. Every network that a line
-//!          names, every file in plans/examples/networks and every TOML block that is a network must be accepted by `lab list`.
+//!          names, every file in plans/examples/networks and every TOML block that is a network or a site must be accepted by `lab list`.
 //!          Fields, knobs and networks that the program has must be named by the document that lists them. `lab_walks.rs` runs the
 //!          commands of the tutorial and the how-tos.
 
@@ -262,9 +262,9 @@ fn figures_without_data_are_named_and_not_compared() {
     );
 }
 
-/// Why `lab list` does not accept a network, if so.
-fn complaint(selector: &str) -> Option<String> {
-    let output = sonde(&["lab", "list", "--network", selector].map(str::to_owned));
+/// Why `lab list` does not accept a network or site, if so.
+fn complaint(kind: &str, selector: &str) -> Option<String> {
+    let output = sonde(&["lab", "list", kind, selector].map(str::to_owned));
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     (!output.status.success()).then(|| format!("{selector}: {error}"))
 }
@@ -289,7 +289,7 @@ fn every_network_that_is_named_can_be_had() {
     assert!(selectors.len() > 5, "{selectors:?}");
     let wrong: Vec<_> = selectors
         .iter()
-        .filter_map(|selector| complaint(selector))
+        .filter_map(|selector| complaint("--network", selector))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -331,7 +331,7 @@ fn every_example_is_a_network() {
     }
     let catalogue = sonde_link::catalogue();
     for path in paths {
-        assert_eq!(complaint(&path), None);
+        assert_eq!(complaint("--network", &path), None);
         let text = read(&path);
         assert!(
             text.contains("[cite]") && text.contains(&format!("--network {path}")),
@@ -402,13 +402,16 @@ fn every_network_in_a_block_is_one() {
     fs::create_dir_all(&folder).expect("a folder can be made");
     let (mut count, mut wrong) = (0, Vec::new());
     for (name, text) in documents() {
-        for block in blocks(&text, "toml")
-            .iter()
-            .filter(|block| block.contains("technology ="))
-        {
+        for block in blocks(&text, "toml") {
+            let kind = match block.contains("[[segment]]") {
+                true => "--sites",
+                false if block.contains("technology =") => "--network",
+                false => continue,
+            };
             let file = folder.join("network.toml");
             fs::write(&file, block).expect("it can be written");
-            wrong.extend(complaint(&file.to_string_lossy()).map(|why| format!("{name}: {why}")));
+            let found = complaint(kind, &file.to_string_lossy());
+            wrong.extend(found.map(|why| format!("{name}: {why}")));
             count += 1;
         }
     }
@@ -473,7 +476,7 @@ fn lab_md_names_every_field_of_a_report() {
 
 /// The knobs that the command names for a network.
 fn knobs(selector: &str) -> Vec<String> {
-    let said = complaint(&format!("{selector}:nosuch=1")).expect("it is not a knob");
+    let said = complaint("--network", &format!("{selector}:nosuch=1")).expect("it is not a knob");
     let list = said.split_once(" has ").expect("it lists the knobs").1;
     list.trim().split(", ").map(str::to_owned).collect()
 }

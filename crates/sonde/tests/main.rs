@@ -55,6 +55,7 @@ mod paired {
     mod lab_restore;
     mod lab_run;
     mod lab_shell;
+    mod lab_sites;
     mod lab_slurm;
     mod lab_stage;
     mod lab_suits;

@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 57] = [
+const PRINTING: [&str; 59] = [
     "--help",
     "--version",
     "assess help",
@@ -55,6 +55,8 @@ const PRINTING: [&str; 57] = [
     "lab list",
     "lab list --json",
     "lab list --csv",
+    "lab list --sites",
+    "lab list --sites --json",
     "lab check fddi --dry-run",
     "load --rho 0.5 --dry-run",
     "load --rho 0.5 --dry-run --json",

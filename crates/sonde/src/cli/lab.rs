@@ -4,7 +4,7 @@ use super::lab_check::{self, LabCheckOptions};
 use super::output::OutputOptions;
 use super::typed;
 use crate::failure::Failure;
-use crate::{lab, networks, plan, replay, testbed};
+use crate::{lab, networks, plan, replay, sites, testbed};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,8 @@ pub enum LabTask {
   sonde lab run --network ethernet-100 --hosts 2 -- sh -c 'sonde lab exec --detach h2 -- iperf3 -s -1; sleep 1; iperf3 -c h2'
   sonde lab run --network wire:delay=1ms --pcap h2=/tmp/h2.pcap -- ping -c 3 h2
   sonde lab run --network ethernet-10 --network fddi -- ping -c 3 h2-eth1
-  sonde lab run --network wan-ds3 --hosts 4 -- mpirun -np 4 ./anything")]
+  sonde lab run --network wan-ds3 --hosts 4 -- mpirun -np 4 ./anything
+  sonde lab run --site two-rooms -- ping -c 3 b1")]
     Run {
         #[command(flatten)]
         lab: testbed::LabOptions,
@@ -44,9 +45,8 @@ pub enum LabTask {
     /// Run a program on another host, from inside a lab.
     #[command(after_help = "Example, in a lab:\n  sonde lab exec h2 -- iperf3 -s -D")]
     Exec {
-        /// The host.
-        #[arg(value_parser = plan::host_number)]
-        host: u16,
+        /// The host: h2, or what the site's file calls it.
+        host: String,
         /// Leave the program running when this command ends.
         #[arg(long)]
         detach: bool,
@@ -74,12 +74,15 @@ pub enum LabTask {
         #[arg(required = true, num_args = 1..)]
         words: Vec<String>,
     },
-    /// List the networks of the catalogue, with the ceilings of each.
+    /// List the networks of the catalogue, with the ceilings of each, or its sites.
     #[command(visible_alias = "show")]
     List {
-        /// These networks, as `--network` names them.
+        /// These networks, as `--network` names them; with `--sites` these sites.
         #[arg(value_name = "NETWORK", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
         names: Vec<String>,
+        /// Sites instead: segments that bridges join, for `lab run --site`.
+        #[arg(long, conflicts_with = "networks")]
+        sites: bool,
         #[command(flatten)]
         output: OutputOptions,
         /// These networks instead, with knobs, or files of your own.
@@ -134,13 +137,21 @@ impl LabTask {
                 detach,
                 root,
                 command,
-            } => lab::exec(host, detach, root, &command).map_err(Failure::passing),
+            } => lab::exec(&host, detach, root, &command).map_err(Failure::passing),
             Self::Tell { words } => lab::tell(&words.join(" ")),
+            Self::List {
+                names,
+                sites: true,
+                output,
+                profile,
+                ..
+            } => sites::list(&names, profile, output.take()?),
             Self::List {
                 names,
                 output,
                 networks,
                 profile,
+                ..
             } => networks::list(&[names, networks].concat(), profile, output.take()?),
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),

@@ -1,0 +1,198 @@
+//! `sonde lab list --sites`: the sites of the catalogue, or of the user's own, with what their paths do.
+//!
+//! Model:   the path from the first host to the last of each segment, by the models in virtual time, with nothing else on it.
+//! Checked: `tests/lab_sites.rs`.
+
+use crate::document::{self, Command, Document};
+use crate::failure::Failure;
+use crate::measure::command_line;
+use crate::networks::{UDP_1B, mbit, micros, sender};
+use crate::output::{self, Print, say};
+use crate::testbed;
+use schemars::JsonSchema;
+use serde::Serialize;
+use sonde_lab::Profile;
+use sonde_link::{Port, SiteSpec};
+use sonde_record::Judgement;
+use sonde_report::sheet;
+use sonde_sys::tell;
+use sonde_virtual::Between;
+
+/// The catalogue of sites, or sites that were named.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Sites {
+    /// One for each.
+    sites: Vec<SiteRow>,
+}
+
+/// A site.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SiteRow {
+    /// Its name, as `--site` takes it.
+    name: String,
+    /// What it is.
+    summary: String,
+    /// How many hosts it has.
+    hosts: u16,
+    /// Its segments, in the order of its file.
+    segments: Vec<SegmentRow>,
+    /// What joins them.
+    bridges: Vec<BridgeRow>,
+}
+
+/// A network of a site.
+#[derive(Debug, Serialize, JsonSchema)]
+struct SegmentRow {
+    /// Its name.
+    name: String,
+    /// The network that it is.
+    network: String,
+    /// Its hosts, which are also called h1 and so on.
+    hosts: Vec<String>,
+    /// The longest frame, in layer-3 bytes.
+    mtu_bytes: u64,
+    /// Bridges between the site's first host and its last one here; null without hosts.
+    bridges: Option<u32>,
+    /// A datagram with 1 byte from the first host to the last one here; null without hosts.
+    one_way_1b_ns: Option<u64>,
+    /// What a stream by TCP reaches between these two; null without hosts, or where a warning says why.
+    tcp_expected_bps: Option<u64>,
+}
+
+/// What joins segments.
+#[derive(Debug, Serialize, JsonSchema)]
+struct BridgeRow {
+    /// Its name.
+    name: String,
+    /// The segments that it joins.
+    joins: Vec<String>,
+    /// The layer-3 bytes that it holds at most.
+    buffer_bytes: u64,
+}
+
+fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<SiteRow, Failure> {
+    let mut segments = Vec::new();
+    let mut before = 0;
+    for (number, one) in site.segment.iter().enumerate() {
+        let hosts = one.hosts.len() as u16;
+        before += hosts;
+        let path = Between {
+            site,
+            from: Port(0),
+            to: Port(before.wrapping_sub(1)),
+        };
+        let is_path = hosts > 0 && path.to != path.from;
+        let (mut one_way_1b_ns, mut tcp_expected_bps) = (None, None);
+        if is_path {
+            let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
+            one_way_1b_ns = Some(time.as_picos().div_ceil(1_000));
+            match path.tcp(&sender(profile)) {
+                Ok(bps) => tcp_expected_bps = Some(bps),
+                Err(reason) => warnings.push(format!(
+                    "{}, {}: no tcp_expected_bps: {reason}",
+                    site.name, one.name
+                )),
+            }
+        }
+        segments.push(SegmentRow {
+            name: one.name.clone(),
+            network: one.network.name.clone(),
+            hosts: one.hosts.clone(),
+            mtu_bytes: one.network.mtu,
+            bridges: is_path.then(|| site.bridges_between(0, number)).flatten(),
+            one_way_1b_ns,
+            tcp_expected_bps,
+        });
+    }
+    Ok(SiteRow {
+        name: site.name.clone(),
+        summary: site.summary.clone(),
+        hosts: site.count(),
+        segments,
+        bridges: site
+            .bridge
+            .iter()
+            .map(|one| BridgeRow {
+                name: one.name.clone(),
+                joins: one.joins.clone(),
+                buffer_bytes: one.buffer.0,
+            })
+            .collect(),
+    })
+}
+
+/// `sonde lab list --sites`.
+pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32, Failure> {
+    let specs = if selectors.is_empty() {
+        sonde_link::sites()
+    } else {
+        let all = selectors.iter().map(|selector| testbed::site(selector));
+        all.collect::<Result<_, _>>()?
+    };
+    let mut warnings = Vec::new();
+    let rows = specs.iter().map(|site| row(site, profile, &mut warnings));
+    let sites = rows.collect::<Result<Vec<_>, _>>()?;
+    match print {
+        Print::Csv => {
+            return Err(Failure::usage(
+                "sites have rows of several kinds, which no CSV has: write `--json`",
+            ));
+        }
+        Print::Json => {
+            let sites = Sites { sites };
+            let verdict = Judgement::none("a list makes no judgement");
+            document::print(&Document {
+                warnings,
+                ..Document::new(Command::LabSites(&sites), &command_line(), verdict)
+            })?;
+            return Ok(0);
+        }
+        _ => {}
+    }
+    let heads = [
+        "segment",
+        "network",
+        "hosts",
+        "MTU\nB",
+        "bridges",
+        "1 B one way\nµs",
+        "TCP expected\nMb/s",
+    ];
+    for site in &sites {
+        output::paragraph(&format!(
+            "{}: {} ({} hosts)",
+            site.name, site.summary, site.hosts
+        ));
+        let shown = site.segments.iter().map(|one| -> Vec<String> {
+            let hosts = match &one.hosts[..] {
+                [] => "-".to_owned(),
+                [only] => only.clone(),
+                [first, .., last] => format!("{first} to {last}"),
+            };
+            vec![
+                one.name.clone(),
+                one.network.clone(),
+                hosts,
+                one.mtu_bytes.to_string(),
+                one.bridges
+                    .map_or_else(|| "-".into(), |bridges| bridges.to_string()),
+                micros(one.one_way_1b_ns),
+                mbit(one.tcp_expected_bps),
+            ]
+        });
+        say!(
+            "{}",
+            sheet(&heads, shown.collect::<Vec<_>>())
+                .loose()
+                .text(output::width())
+        );
+    }
+    output::paragraph(
+        "Times and rates are from the site's first host to the last one of the segment, by the models, with nothing else on it. Run \
+         something: `sonde lab run --site NAME -- PROGRAM`; a site of your own: docs/sites.md.",
+    );
+    warnings
+        .iter()
+        .for_each(|warning| tell!("sonde: {warning}"));
+    Ok(0)
+}
