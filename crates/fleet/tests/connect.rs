@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
@@ -17,15 +17,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_sonde-fleet-part");
 /// What must happen happens within this; it is not a measure of speed.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A port that was free just now, at an address that nothing else takes ports of.
+/// A port that the kernel gives to nobody, at an address that nothing else takes ports of. A listener that found a free one
+/// would live on for a moment in a program that another test starts meanwhile.
 fn free_port() -> SocketAddr {
+    const PORT: u16 = 7_000;
     static TAKEN: AtomicU8 = AtomicU8::new(1);
     let [_, _, high, low] = std::process::id().to_be_bytes();
     let taken = TAKEN.fetch_add(1, Ordering::Relaxed);
-    TcpListener::bind((Ipv4Addr::new(127, high | 128, low, taken), 0))
-        .unwrap()
-        .local_addr()
-        .unwrap()
+    (Ipv4Addr::new(127, high | 128, low, taken), PORT).into()
 }
 
 /// Processes that do not outlive the test.
