@@ -248,7 +248,7 @@ fn programs_start_on_other_hosts() {
         failed.tells(&[
             "h2: there is no program `no-such`",
             "is there a host h3?",
-            "`two` is not a host: write h1",
+            "`two` is not a host of a lab: write h1",
         ]);
         // The folder goes along, and so does the environment.
         let there = sh(
