@@ -217,15 +217,17 @@ impl Judged {
             true => State::Inconclusive,
             false => State::Fail,
         };
+        // What is missing is told however much there is before it.
+        let mut last = Vec::new();
         for text in &self.missing {
             let text = match self.is_cut_off {
                 true => format!("interrupted; {text}; `sonde accept --resume` measures them"),
                 false => text.clone(),
             };
-            lines.extend(require::entry(is_missing.word(), &text, COLUMNS));
+            last.extend(require::entry(is_missing.word(), &text, COLUMNS));
         }
-        let last = acceptance.last(place, code);
-        let room = LINES.saturating_sub(last.len());
+        last.extend(acceptance.last(place, code));
+        let room = LINES.saturating_sub(last.len()).max(1);
         if lines.len() > room {
             let more = lines.len() + 1 - room;
             lines.truncate(room - 1);
@@ -393,6 +395,12 @@ mod tests {
             );
             assert!(text.contains("exit code 1"), "{text}");
         }
-        assert!(screen(40, 3).contains("more lines: --json has all"));
+        let long = screen(40, 3);
+        for part in [
+            "more lines: --json has all",
+            "FAIL          repetitions missing",
+        ] {
+            assert!(long.contains(part), "{part}:\n{long}");
+        }
     }
 }
