@@ -126,10 +126,6 @@ pub fn network(selector: &str) -> Result<NetworkSpec, Failure> {
 /// The site that a selector names.
 pub fn site(selector: &str) -> Result<SiteSpec, Failure> {
     let read = |path: &str| file::text(Path::new(path)).map_err(|e| e.to_string());
-    // A file lies where one says, as `--network` has it, or in this folder.
-    let here = format!("./{selector}");
-    let is_file = !selector.contains('/') && Path::new(&here).is_file();
-    let selector = if is_file { &here } else { selector };
     sonde_link::resolve_site(selector, &read).map_err(Failure::usage)
 }
 

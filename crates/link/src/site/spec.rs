@@ -140,7 +140,7 @@ pub fn resolve_site(
     }
 }
 
-/// Why a site cannot be had.
+/// Why a site is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SiteError {
     /// The catalogue does not have it.
@@ -171,7 +171,7 @@ pub enum SiteError {
         /// Line, column, what is wrong and what would be right.
         problem: String,
     },
-    /// The network of a segment cannot be had.
+    /// The network of a segment is refused.
     #[error("{file}, line {line}: segment `{}`: {error}", excerpt(segment))]
     Network {
         /// Its path or name.
