@@ -220,7 +220,7 @@ impl User {
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// What joins the hosts, of which there are 2 to 256: a network, or a site of segments that bridges join; eth0 of each.
+    /// What joins the hosts, of which there are 2 to 256: a network, or a site of segments that bridges and routers join; eth0 of each.
     pub network: SiteSpec,
     /// Further networks of the same hosts: eth1 and so on.
     pub beside: Vec<SiteSpec>,

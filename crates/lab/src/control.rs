@@ -89,10 +89,12 @@ pub(crate) enum HostRequest {
 pub(crate) struct HostConfig {
     /// Its number, from 1.
     pub number: u16,
-    /// What the lab's hosts are called, in the order of their numbers.
-    pub names: Vec<String>,
-    /// On how many networks.
-    pub networks: u16,
+    /// What it is called.
+    pub name: String,
+    /// How many there are.
+    pub hosts: u16,
+    /// Its /etc/hosts.
+    pub table: String,
     /// Folders to keep in sight.
     pub keep: Vec<PathBuf>,
     /// Who its programs are.
@@ -103,20 +105,6 @@ pub(crate) struct HostConfig {
     pub guarded: bool,
     /// The CPUs that programs use unless told otherwise; empty for all.
     pub cpus: Vec<usize>,
-}
-
-impl HostConfig {
-    /// How many hosts there are.
-    pub fn hosts(&self) -> u16 {
-        self.names.len() as u16
-    }
-
-    /// Its own name.
-    pub fn name(&self) -> &str {
-        self.names
-            .get(usize::from(self.number).wrapping_sub(1))
-            .map_or("", String::as_str)
-    }
 }
 
 /// Back to the switch.

@@ -6,10 +6,11 @@
 //! Source:  mount_namespaces(7), "Restrictions on mount namespaces".
 //! Checked: the end-to-end tests; `lab_powers` for what is kept from root.
 
-use crate::config::User;
+use crate::config::{Config, User};
 use crate::control::HostConfig;
 use crate::host::{HostError, file};
-use crate::{account, exec, libraries, wire};
+use crate::wire::Addresses;
+use crate::{account, exec, libraries};
 use sonde_link::Port;
 use sonde_sys::mount::{self, Without};
 use sonde_sys::sysctl;
@@ -130,25 +131,48 @@ pub(crate) fn guard_machine(tun: &Path) -> Result<(), HostError> {
 
 /// /etc/hosts and /etc/hostname of this host.
 fn names(config: &HostConfig) -> Result<(), HostError> {
-    let mut hosts = String::from("127.0.0.1\tlocalhost\n");
+    instead("/etc/hosts", &config.table, 0o644)?;
+    instead("/etc/hostname", &format!("{}\n", config.name), 0o644)
+}
+
+/// The /etc/hosts of every host: a host of a site has two names, its own first; a router the site's name for it in each subnet.
+pub(crate) fn table(config: &Config, addresses: &Addresses) -> String {
     let count = config.hosts();
-    for (number, name) in (0..).zip(&config.names) {
-        let (address, usual) = (wire::address(Port(number)), format!("h{}", number + 1));
-        // A host of a site has two names, its own first.
-        let other = if *name == usual {
-            String::new()
-        } else {
-            format!("\t{usual}")
-        };
-        hosts.push_str(&format!("{address}\t{name}{other}\n"));
+    let mut table = String::from("127.0.0.1\tlocalhost\n");
+    let mut add = |port: u16, names: &[&str]| {
+        let address = addresses.address(Port(port));
+        table.push_str(&format!("{address}\t{}\n", names.join("\t")));
+    };
+    for (port, name) in (0..).zip(config.network.names()) {
+        let usual = format!("h{}", port + 1);
+        match name == usual {
+            true => add(port, &[name]),
+            false => add(port, &[name, &usual]),
+        }
     }
-    for port in count..count * config.networks {
+    for port in count..count * (1 + config.beside.len() as u16) {
         let (network, host) = (port / count, port % count + 1);
-        let address = wire::address_of(Port(port), count);
-        hosts.push_str(&format!("{address}\th{host}-eth{network}\n"));
+        add(port, &[&format!("h{host}-eth{network}")]);
     }
-    instead("/etc/hosts", &hosts, 0o644)?;
-    instead("/etc/hostname", &format!("{}\n", config.name()), 0o644)
+    let interfaces = |joins: usize| joins as u16;
+    let mut port = count
+        + config
+            .network
+            .bridge
+            .iter()
+            .map(|one| interfaces(one.joins.len()))
+            .sum::<u16>();
+    for router in &config.network.router {
+        for (number, segment) in router.joins.iter().enumerate() {
+            let whole = format!("{}-{segment}", router.name);
+            match number {
+                0 => add(port, &[&router.name, &whole]),
+                _ => add(port, &[&whole]),
+            }
+            port += 1;
+        }
+    }
+    table
 }
 
 /// The name and the password entry of who programs are, where the machine has none or has locked it: an sshd of theirs, and

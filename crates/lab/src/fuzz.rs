@@ -5,10 +5,11 @@
 use std::ffi::OsString;
 
 use serde::de::DeserializeOwned;
-use sonde_link::{FrameId, Kind, Mark, Port};
+use sonde_link::{Answer, Edit, FrameId, Kind, Mark, Port};
 
-use crate::control::{Answer, HostAnswer, HostRequest, Request};
+use crate::control::{self, HostAnswer, HostRequest, Request};
 use crate::exec::{ExecRequest, FromInit, ToProgram, pack, unpack};
+use crate::wire::Addresses;
 use crate::{account, ids, rsh, wire};
 
 /// A message of the control socket, of a host's or of a program's.
@@ -16,7 +17,7 @@ pub fn message(bytes: &[u8]) {
     fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
         serde_json::from_slice(bytes).ok()
     }
-    let _ = read::<Answer>(bytes);
+    let _ = read::<control::Answer>(bytes);
     let _ = read::<HostRequest>(bytes);
     let _ = read::<HostAnswer>(bytes);
     let _ = read::<ToProgram>(bytes);
@@ -34,16 +35,34 @@ pub fn message(bytes: &[u8]) {
 
 /// A frame that a host of a lab of `hosts` sends.
 pub fn frame(bytes: &[u8], hosts: u8) {
-    let hosts = u16::from(hosts.max(1));
-    let described = wire::describe(bytes, Port(0), FrameId(1), hosts);
+    let all = Addresses::any(u16::from(hosts.max(1)));
+    let described = wire::describe(bytes, Port(0), FrameId(1), &all);
     for mark in [Mark::Ok, Mark::Ce, Mark::Corrupt] {
         if let Some(marked) = wire::marked(bytes, mark) {
             assert_eq!(marked.len(), bytes.len());
         }
     }
+    // The router's interface in the other subnet.
+    let by = Port(u16::from(hosts.max(1)) * 2 + 1);
+    let answers = [
+        Answer::Echo,
+        Answer::TimeExceeded,
+        Answer::TooLong { mtu: 1_500 },
+    ];
+    let answers = answers.map(|what| Edit::Answer {
+        of: by,
+        by,
+        hops: 1,
+        what,
+    });
+    for edit in answers.into_iter().chain([Edit::Routed { by, hops: 2 }]) {
+        if let Some(edited) = wire::edited(bytes, edit, Port(0), &all) {
+            assert!(edited.len() >= wire::HEADER + 20, "it has its header");
+        }
+    }
     if let Some(Kind::Resolve(port)) = described.map(|frame| frame.kind) {
         let mut answer = bytes.to_vec();
-        wire::answer(&mut answer, port, hosts);
+        wire::answer(&mut answer, port, &all);
         assert!(answer.starts_with(&bytes[6..12]), "it goes to the asker");
     }
 }
@@ -51,7 +70,7 @@ pub fn frame(bytes: &[u8], hosts: u8) {
 /// What is typed behind `rsh`, a word a line, and files of users and of ids.
 pub fn words(text: &str) {
     let words: Vec<OsString> = text.lines().map(OsString::from).collect();
-    let _ = rsh::RemoteCommand::parse(&words, &rsh::Here::of(1, 4, text.to_owned()));
+    let _ = rsh::RemoteCommand::parse(&words, &rsh::Here::of(1, text.to_owned()));
     // A name is a field of a line.
     let line = text.lines().next().unwrap_or_default();
     let name = line.split(':').next().unwrap_or_default();

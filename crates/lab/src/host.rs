@@ -141,7 +141,7 @@ impl Init {
             Kind::Uts,
             Kind::Ipc,
         ]))?;
-        process::set_hostname(config.name())?;
+        process::set_hostname(&config.name)?;
         process::bound_capabilities(&KEPT)?;
         let path = exec::socket_path(config.number);
         let listener = exec::listen(&path, config.user, config.share)?;
@@ -350,9 +350,9 @@ impl Init {
         environment.retain(|(key, _)| key != "PATH");
         path.push(format!(":/usr/sbin:/sbin:{}/bin", exec::FOLDER));
         environment.push(("PATH".into(), path));
-        environment.push(("HOSTNAME".into(), self.config.name().into()));
+        environment.push(("HOSTNAME".into(), self.config.name.clone().into()));
         environment.push(("SONDE_HOST".into(), name.into()));
-        environment.push(("SONDE_HOSTS".into(), self.config.hosts().to_string().into()));
+        environment.push(("SONDE_HOSTS".into(), self.config.hosts.to_string().into()));
         libraries::complete(&mut environment, request.root);
         environment
     }

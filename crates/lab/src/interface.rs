@@ -11,7 +11,7 @@
 
 use crate::config::{Attachment, Config, ProfileKind, User};
 use crate::port::{Port, Tx};
-use crate::wire;
+use crate::wire::{self, Addresses};
 use sonde_link::{Encapsulation, Framing, Line, NetworkSpec};
 use sonde_sys::ethtool::{self, LinkSpeed};
 use sonde_sys::gate::Gate;
@@ -22,7 +22,6 @@ use sonde_sys::tap::Tap;
 use sonde_sys::tbf::{LIMIT_BYTES, LinkLayer, Tbf};
 use sonde_sys::{Result, sysctl};
 use sonde_units::{Bytes, Ratio, Span};
-use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 
 /// Frames that a TAP holds until the switch reads them: at least so many, at most so many, between them so many bytes. A host
@@ -38,13 +37,14 @@ const RUNNING_NS: u64 = 5_000_000_000;
 const RECEIVE_BUFFER: usize = 32 << 20;
 /// Neighbours of all hosts together from which on each has an entry for good: the kernel's table is one for all namespaces, it takes 1,024
 /// entries that are not (`net.ipv4.neigh.default.gc_thresh3`), and only the machine's root changes that.
-const NEIGHBOURS: u32 = 960;
+const NEIGHBOURS: usize = 960;
 /// Below this rate the kernel builds no super-packets: it cuts the loaded round trip at 100 Mb/s from 12 to 2.7 ms.
 const SEGMENT_ALONE_BELOW_BPS: u64 = 200_000_000;
 
 /// What an interface is made by.
 pub(crate) struct Plan<'a> {
     pub config: &'a Config,
+    pub addresses: &'a Addresses,
     /// The network that is joined, counted from 0, and its specification for this host.
     pub network: (u16, &'a NetworkSpec),
     pub attachment: Attachment,
@@ -63,30 +63,9 @@ impl Plan<'_> {
         sonde_link::Port(self.network.0 * self.config.hosts() + host)
     }
 
-    fn mac(&self, port: sonde_link::Port) -> [u8; 6] {
-        wire::mac(port, self.config.hosts())
-    }
-
-    fn address(&self, port: sonde_link::Port) -> Ipv4Addr {
-        wire::address_of(port, self.config.hosts())
-    }
-
-    /// The network's own address.
-    fn subnet(&self) -> Ipv4Addr {
-        wire::subnet(self.network.0, self.config.hosts())
-    }
-
-    fn prefix(&self) -> u8 {
-        wire::prefix(self.config.hosts())
-    }
-
     /// Whether neighbours are set, so that nobody asks for them.
     fn knows_neighbours(&self) -> bool {
-        let (networks, hosts) = (
-            self.config.networks().count() as u32,
-            u32::from(self.config.hosts()),
-        );
-        networks * hosts * (hosts - 1) >= NEIGHBOURS
+        self.addresses.neighbours() >= NEIGHBOURS
     }
 }
 
@@ -110,7 +89,7 @@ pub(crate) fn build(
     tun: Option<OwnedFd>,
 ) -> Result<Port> {
     inside(netns, plan.home, quiet)?;
-    let (name, address) = (plan.name(), plan.address(number));
+    let (name, address) = (plan.name(), plan.addresses.address(number));
     let tx = match tun {
         None => Tx::Packet(veth(plan, number, netns)?),
         Some(tun) => Tx::Tap(Tap::attach(tun, &name)?),
@@ -136,13 +115,24 @@ pub(crate) fn build(
             },
         )?;
         netlink.wait_running(index, RUNNING_NS)?;
-        netlink.add_address(index, address, plan.prefix())?;
-        netlink.set_route(&route(plan, index, address))?;
-        if plan.knows_neighbours() {
-            let all = (0..plan.config.hosts()).map(|host| plan.port(host));
-            for other in all.filter(|other| *other != number) {
-                netlink.set_neighbour(index, plan.address(other), plan.mac(other))?;
-            }
+        netlink.add_address(index, address, plan.addresses.prefix())?;
+        netlink.set_route(&route(plan, number, index))?;
+        for (subnet, gateway) in plan.addresses.routes(number) {
+            netlink.set_route(&Route {
+                destination: subnet,
+                gateway: Some(gateway),
+                ..route(plan, number, index)
+            })?;
+        }
+        // Routers are asked by nobody: they know all link addresses, and all know theirs.
+        let routers = plan.addresses.routers_beside(number);
+        let hosts = plan.addresses.hosts_beside(number);
+        for other in routers.chain(hosts.filter(|_| plan.knows_neighbours())) {
+            netlink.set_neighbour(
+                index,
+                plan.addresses.address(other),
+                plan.addresses.mac(other),
+            )?;
         }
         let gate = Gate::new(
             Netlink::open()?,
@@ -170,7 +160,7 @@ fn veth(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<Pa
     let far = VethEnd {
         name: &inner,
         mtu_bytes,
-        mac: Some(plan.mac(number)),
+        mac: Some(plan.addresses.mac(number)),
         netns: Some(netns.as_fd()),
     };
     netlink.add_veth(&near, &far)?;
@@ -220,7 +210,7 @@ fn link_change(plan: &Plan<'_>, number: sonde_link::Port) -> LinkChange<'static>
     let alone = slow || config.profile.kind == ProfileKind::Era;
     LinkChange {
         mtu_bytes: Some(network.mtu as u32),
-        mac: Some(plan.mac(number)),
+        mac: Some(plan.addresses.mac(number)),
         txqueuelen: Some(ring(network.mtu)),
         gso_max_segs: alone.then_some(1),
         ..LinkChange::default()
@@ -288,7 +278,7 @@ fn neighbours(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn route(plan: &Plan<'_>, index: u32, source: Ipv4Addr) -> Route {
+fn route(plan: &Plan<'_>, number: sonde_link::Port, index: u32) -> Route {
     let profile = plan.config.profile;
     let metrics = match profile.kind {
         ProfileKind::Modern => RouteMetrics {
@@ -303,9 +293,13 @@ fn route(plan: &Plan<'_>, index: u32, source: Ipv4Addr) -> Route {
         },
     };
     Route {
-        source: Some(source),
+        source: Some(plan.addresses.address(number)),
         metrics,
-        ..Route::on_link(plan.subnet(), plan.prefix(), index)
+        ..Route::on_link(
+            plan.addresses.subnet(number),
+            plan.addresses.prefix(),
+            index,
+        )
     }
 }
 
@@ -362,6 +356,7 @@ fn gate(network: &NetworkSpec) -> Tbf {
 /// The settings of a host, as they read now.
 pub(crate) fn read_back(
     plan: &Plan<'_>,
+    number: sonde_link::Port,
     netns: &OwnedFd,
     index: u32,
 ) -> Result<Vec<(String, String)>> {
@@ -383,7 +378,7 @@ pub(crate) fn read_back(
         let routes = netlink.routes()?;
         let metrics = routes
             .into_iter()
-            .find(|route| route.destination == plan.subnet())
+            .find(|route| route.destination == plan.addresses.subnet(number))
             .map(|route| route.metrics);
         let metrics = metrics.unwrap_or_default();
         settings.push((

@@ -24,7 +24,6 @@
 
 use crate::config::HOSTS;
 use crate::exec::{Exec, ExecError, Session, follow, signals};
-use crate::wire;
 use sonde_sys::tell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -138,28 +137,23 @@ impl RemoteCommand {
 pub(crate) struct Here {
     /// The number of the host.
     number: Option<u16>,
-    /// How many hosts the lab has.
-    hosts: u16,
-    /// What they are called, as /etc/hosts has it.
+    /// What hosts are called, as /etc/hosts has it.
     names: String,
 }
 
 impl Here {
     /// On a host by its number, of so many.
-    pub(crate) const fn of(number: u16, hosts: u16, names: String) -> Self {
+    pub(crate) const fn of(number: u16, names: String) -> Self {
         Self {
             number: Some(number),
-            hosts,
             names,
         }
     }
 
     fn read() -> Self {
         let own = std::env::var("SONDE_HOST").ok();
-        let hosts = std::env::var("SONDE_HOSTS").ok();
         Self {
             number: own.and_then(|name| named(&name)),
-            hosts: hosts.and_then(|hosts| hosts.parse().ok()).unwrap_or(2),
             // Where it cannot be read, names are h1 and so on.
             names: std::fs::read_to_string("/etc/hosts").unwrap_or_default(),
         }
@@ -167,14 +161,11 @@ impl Here {
 }
 
 impl Here {
-    /// The number of a host by the name that the site's file gives it.
+    /// The number of a host by any of its names or addresses.
     fn called(&self, name: &str) -> Option<u16> {
-        let mut lines = self.names.lines().map(str::split_whitespace);
-        let address = lines.find_map(|mut words| {
-            let address = words.next()?.parse::<Ipv4Addr>().ok();
-            address.filter(|_| words.any(|word| word == name))
-        });
-        wire::number_of(address?, self.hosts)
+        let lines = self.names.lines().map(str::split_whitespace);
+        let mut of = lines.filter(|words| words.clone().any(|word| word == name));
+        of.next()?.find_map(named)
     }
 }
 
@@ -198,7 +189,7 @@ fn host_number(word: &OsStr, here: &Here) -> Result<u16, String> {
     let name = text.rsplit('@').next().unwrap_or_default();
     let number = match name.parse::<Ipv4Addr>() {
         Ok(address) if address.is_loopback() => here.number,
-        Ok(address) => wire::number_of(address, here.hosts),
+        Ok(_) => here.called(name),
         Err(_) if name == "localhost" => here.number,
         Err(_) => here.called(name).or_else(|| named(name)),
     };
@@ -219,7 +210,10 @@ mod tests {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         RemoteCommand::parse(
             &words,
-            &Here::of(3, 4, "127.0.0.1 localhost\n10.9.0.4\tdata\th4\n".into()),
+            &Here::of(
+                3,
+                "127.0.0.1 localhost\n10.9.0.4\tdata\th4\n10.9.1.5\th5-eth1\n".into(),
+            ),
         )
     }
 

@@ -18,6 +18,7 @@ use crate::interface;
 use crate::meter::{AttachmentLosses, FlowReport, Meter, Report, end_of};
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
+use crate::wire::Addresses;
 use crate::{cradle, exec, furnish, ids, libraries, wire};
 use files::Files;
 use sonde_link::ledger::Entry;
@@ -68,6 +69,8 @@ enum SwitchError {
     Guard(#[from] crate::host::HostError),
     #[error("{0}")]
     Spec(#[from] sonde_link::SpecError),
+    #[error("the site is wrong: {0}")]
+    Site(String),
     #[error("{0}")]
     Unwritten(String),
     #[error("h{number} did not come up: {problem}")]
@@ -111,6 +114,7 @@ struct Switch {
     listener: OwnedFd,
     visitors: Vec<Option<OwnedFd>>,
     net: Several,
+    addresses: Addresses,
     ports: Vec<Port>,
     hosts: Vec<HostProcess>,
     pool: Pool,
@@ -160,6 +164,7 @@ impl Switch {
             return Err(SwitchError::Mtu(mtu));
         }
         let net = Several::new(config.networks(), config.seed)?;
+        let addresses = Addresses::new(config.networks()).map_err(SwitchError::Site)?;
         cpu::raise_nofile()?;
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
@@ -172,7 +177,7 @@ impl Switch {
         house(&config, guarded)?;
         let home = namespace::open(0, Space::Net)?;
         let (attachment, attachment_reason) = attach::choose(&control, &config, &home)?;
-        let hosts = start_hosts(&config, guarded)?;
+        let hosts = start_hosts(&config, &addresses, guarded)?;
         if !config.cpus.switch.is_empty() {
             cpu::pin(&config.cpus.switch)?;
         }
@@ -180,7 +185,7 @@ impl Switch {
         for (number, site) in (0..).zip(config.networks()) {
             let (these, read_back) = attach::build(
                 &control,
-                &config,
+                (&config, &addresses),
                 (number, site),
                 (attachment, &home),
                 &hosts,
@@ -219,6 +224,7 @@ impl Switch {
             listener,
             visitors: Vec::new(),
             net,
+            addresses,
             ports,
             hosts,
             pool: Pool::new(frame_bytes),
@@ -344,17 +350,17 @@ impl Switch {
         let clamp_ns = self.now_ns.saturating_sub(stamp_ns);
         self.now_ns = self.now_ns.max(stamp_ns);
         let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
-        let hosts = self.hosts.len() as u16;
         let number = self.ports[index].number;
         let slot = self.pool.slot(id);
-        let Some(frame) = wire::describe(&slot.bytes[..slot.length], number, id, hosts) else {
+        let Some(frame) = wire::describe(&slot.bytes[..slot.length], number, id, &self.addresses)
+        else {
             self.pool.give(id);
             return Ok(true);
         };
         (slot.taken, slot.clamp_ns, slot.from) = (now, clamp_ns, index);
         slot.resolves = match frame.kind {
             Kind::Resolve(of) => Some((number, of)),
-            Kind::Ip | Kind::Arp | Kind::Other => None,
+            Kind::Ip | Kind::Routed(_) | Kind::Arp | Kind::Other => None,
         };
         let admission = self.net.offer(now, frame);
         self.files.append(&Entry::Offer {
@@ -421,7 +427,13 @@ impl Switch {
         let now = Instant::from_nanos(self.now_ns - self.epoch_ns);
         while let Some(event) = self.net.poll(now) {
             let written = match event {
-                Event::Deliver { at, id, to, mark } => Some(self.deliver(at, id, to, mark)?),
+                Event::Deliver {
+                    at,
+                    id,
+                    to,
+                    mark,
+                    edit,
+                } => Some(self.deliver(at, id, to, (mark, edit))?),
                 _ => None,
             };
             if self.files.has_ledger()
@@ -462,18 +474,20 @@ impl Switch {
         at: Instant,
         id: FrameId,
         to: sonde_link::Port,
-        mark: sonde_link::Mark,
+        (mark, edit): (sonde_link::Mark, sonde_link::Edit),
     ) -> Result<Instant, SwitchError> {
         let slot = self.pool.slot(id);
         let frame = &mut slot.bytes[..slot.length];
         // An address request that comes back to its sender is a server's answer.
         match slot.resolves {
-            Some((from, of)) if from == to => wire::answer(frame, of, self.hosts.len() as u16),
+            Some((from, of)) if from == to => wire::answer(frame, of, &self.addresses),
             _ => {}
         }
         // The other copies keep their bytes: a mark is this one's.
-        let marked = wire::marked(frame, mark);
-        let bytes = marked.as_deref().unwrap_or(frame);
+        let edited = wire::edited(frame, edit, to, &self.addresses);
+        let bytes = edited.as_deref().unwrap_or(frame);
+        let marked = wire::marked(bytes, mark);
+        let bytes = marked.as_deref().unwrap_or(bytes);
         let handed = self.ports[usize::from(to.0)].write(bytes);
         let (taken, clamp_ns) = (slot.taken, slot.clamp_ns);
         self.unless_gone(usize::from(to.0), handed)?;
@@ -659,10 +673,15 @@ fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
 }
 
 /// Starts all inits, then waits for each.
-fn start_hosts(config: &Config, guarded: bool) -> Result<Vec<HostProcess>, SwitchError> {
+fn start_hosts(
+    config: &Config,
+    addresses: &Addresses,
+    guarded: bool,
+) -> Result<Vec<HostProcess>, SwitchError> {
     let own = namespace::open(0, Space::Pid)?;
     let mut hosts = Vec::new();
-    let names: Vec<String> = config.network.names().map(str::to_owned).collect();
+    let names: Vec<&str> = config.network.names().collect();
+    let table = furnish::table(config, addresses);
     for number in 1..=config.hosts() {
         let (mine, theirs) = message::pair()?;
         namespace::unshare(Namespaces::of(&[Space::Pid]))?;
@@ -671,8 +690,9 @@ fn start_hosts(config: &Config, guarded: bool) -> Result<Vec<HostProcess>, Switc
         namespace::setns(&own, Space::Pid)?;
         let host = HostConfig {
             number,
-            names: names.clone(),
-            networks: 1 + config.beside.len() as u16,
+            name: names[usize::from(number) - 1].to_owned(),
+            hosts: config.hosts(),
+            table: table.clone(),
             keep: config.keep.clone(),
             user: config.user,
             share: config.share,

@@ -1,11 +1,9 @@
 //! Ethernet headers and address requests, as the hosts' kernels write them.
 //!
-//! Model:   hosts hN have on network K (from 0) the address 10.9.K.N. Where a /24 has too few addresses, from 255 hosts on, each
-//!          network is a /23: host N has the Nth address after 10.9.(2K).0. A link address is 02:00 and the four bytes of the IPv4
-//!          address; the ports of the second network follow those of the first. A frame's description for the
-//!          models is read from its header; an address server's answer is written from the request.
-//! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 3168 §5.
-//! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`, `every_port_has_an_address_of_its_own`.
+//! Model:   a frame's description for the models is read from its header; an address server's answer is written from the request, and so is what a
+//!          router makes of a datagram. Which port has which address: `addresses`.
+//! Source:  IEEE 802.3 §3.1.1; RFC 826; RFC 791 §3.1; RFC 792; RFC 1191 §4; RFC 1624; RFC 3168 §5.
+//! Checked: `headers_become_descriptions`, `an_answer_names_the_host_asked_for`, `what_routers_do_reaches_the_bytes`.
 #![deny(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,7 +20,11 @@
     )
 )]
 
-use sonde_link::{Class, Ecn, Frame, FrameId, Kind, Mark, Port, To};
+mod addresses;
+
+pub use addresses::address;
+pub(crate) use addresses::{Addresses, MAC};
+use sonde_link::{Answer, Class, Ecn, Edit, Frame, FrameId, Kind, Mark, Port, Routed, To};
 use sonde_units::Bytes;
 use std::net::Ipv4Addr;
 
@@ -34,111 +36,63 @@ const ARP: usize = 28;
 const ETHERTYPE_IP: [u8; 2] = [0x08, 0x00];
 const ETHERTYPE_ARP: [u8; 2] = [0x08, 0x06];
 
-/// What the link addresses of the lab begin with.
-const MAC: [u8; 2] = [0x02, 0x00];
-/// The first network's own address.
-const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 0);
-/// How many addresses the networks have together: 10.9.0.0/16.
-const ALL: u32 = 1 << 16;
-/// Hosts that a /24 has addresses for.
-const HOSTS_24: u16 = 254;
+/// The protocol number of ICMP, and its types.
+const ICMP: u8 = 1;
+const ECHO_REPLY: u8 = 0;
+const UNREACHABLE: u8 = 3;
+const ECHO: u8 = 8;
+const EXCEEDED: u8 = 11;
+/// Unreachable since it may not be cut up.
+const TOO_LONG: u8 = 4;
+/// The TTL of what a router sends itself.
+const TTL: u8 = 64;
+/// Internetwork control (RFC 1812 §4.3.2.5).
+const PRECEDENCE: u8 = 0xc0;
 
-/// The length of the networks' prefix, where each has `hosts`.
-pub(crate) const fn prefix(hosts: u16) -> u8 {
-    if hosts > HOSTS_24 { 23 } else { 24 }
-}
-
-/// How many addresses a network has.
-fn size(hosts: u16) -> u32 {
-    u32::MAX
-        .checked_shr(prefix(hosts).into())
-        .map_or(1, |most| most.saturating_add(1))
-}
-
-/// The own address of a network (from 0), where each has `hosts`.
-pub(crate) fn subnet(network: u16, hosts: u16) -> Ipv4Addr {
-    u32::from(FIRST)
-        .wrapping_add(u32::from(network).wrapping_mul(size(hosts)))
-        .into()
-}
-
-/// Where a port is: the network and the host, both from 0.
-fn place(port: Port, hosts: u16) -> (u16, u16) {
-    // There is at least one host.
-    let hosts = hosts.max(1);
-    let parts = port.0.checked_div(hosts).zip(port.0.checked_rem(hosts));
-    parts.unwrap_or((0, 0))
-}
-
-/// The number (from 1) of the host that has an address on any network; 0 or beyond the last where none has.
-pub(crate) fn number_of(address: Ipv4Addr, hosts: u16) -> Option<u16> {
-    let offset = u32::from(address).checked_sub(u32::from(FIRST))?;
-    let number = offset.checked_rem(size(hosts)).filter(|_| offset < ALL)?;
-    u16::try_from(number).ok()
-}
-
-/// The port that has an address on a network.
-fn port_of(address: Ipv4Addr, network: u16, hosts: u16) -> Option<Port> {
-    let offset = u32::from(address).checked_sub(u32::from(subnet(network, hosts)))?;
-    let host = u16::try_from(offset.checked_sub(1)?).ok();
-    let host = host.filter(|host| *host < hosts)?;
-    network.checked_mul(hosts)?.checked_add(host).map(Port)
-}
-
-/// The link address of a port, where each network has `hosts`.
-pub(crate) fn mac(port: Port, hosts: u16) -> [u8; 6] {
-    let ([first, second], [a, b, c, d]) = (MAC, address_of(port, hosts).octets());
-    [first, second, a, b, c, d]
-}
-
-/// The IPv4 address of a port, where each network has `hosts`.
-pub(crate) fn address_of(port: Port, hosts: u16) -> Ipv4Addr {
-    let (network, host) = place(port, hosts);
-    let own = u32::from(subnet(network, hosts));
-    own.wrapping_add(u32::from(host)).wrapping_add(1).into()
-}
-
-/// The IPv4 address of a host on its first network.
-pub fn address(host: Port) -> Ipv4Addr {
-    address_of(host, u16::MAX)
-}
-
-/// The port with link address `mac` on a network.
-fn port_of_mac(mac: &[u8], network: u16, hosts: u16) -> Option<Port> {
+/// The port of the same subnet as `from` with link address `mac`.
+fn port_of_mac(mac: &[u8], from: Port, addresses: &Addresses) -> Option<Port> {
     let (begin, address) = mac.split_first_chunk::<2>()?;
     let address: [u8; 4] = *address.first_chunk()?;
     (*begin == MAC)
-        .then(|| port_of(address.into(), network, hosts))
+        .then(|| addresses.port_beside(from, address.into()))
         .flatten()
 }
 
-/// The port whose address an ARP request on a network asks for.
-fn resolved(frame: &[u8], network: u16, hosts: u16) -> Option<Port> {
+/// The port of the same subnet as `from` whose address an ARP request asks for.
+fn resolved(frame: &[u8], from: Port, addresses: &Addresses) -> Option<Port> {
     let arp: &[u8; ARP] = frame.get(HEADER..)?.first_chunk()?;
     let asks = arp.starts_with(&[0, 1, 0x08, 0x00, 6, 4, 0, 1]);
     let address = Ipv4Addr::new(arp[24], arp[25], arp[26], arp[27]);
-    asks.then(|| port_of(address, network, hosts)).flatten()
+    asks.then(|| addresses.port_beside(from, address)).flatten()
 }
 
 /// What the models need to know of `bytes`, sent by `from`; none for what is shorter than a header.
-pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Option<Frame> {
-    let (network, _) = place(from, hosts);
+pub(crate) fn describe(
+    bytes: &[u8],
+    from: Port,
+    id: FrameId,
+    addresses: &Addresses,
+) -> Option<Frame> {
     let (header, ip) = bytes.split_first_chunk::<HEADER>()?;
     let unicast = header[0] & 1 == 0;
-    let to = match port_of_mac(header, network, hosts) {
+    let to = match port_of_mac(header, from, addresses) {
         Some(port) => To::One(port),
         None if unicast => To::Unknown,
         None => To::All,
     };
-    let kind = match [header[12], header[13]] {
-        ETHERTYPE_IP => Kind::Ip,
-        ETHERTYPE_ARP if to == To::All => {
-            resolved(bytes, network, hosts).map_or(Kind::Arp, Kind::Resolve)
+    let kind = match ([header[12], header[13]], to) {
+        (ETHERTYPE_IP, To::One(port)) if addresses.is_router(port) => {
+            routed(ip, addresses).map_or(Kind::Ip, Kind::Routed)
         }
-        ETHERTYPE_ARP => Kind::Arp,
+        (ETHERTYPE_IP, _) => Kind::Ip,
+        (ETHERTYPE_ARP, To::All) => {
+            resolved(bytes, from, addresses).map_or(Kind::Arp, Kind::Resolve)
+        }
+        (ETHERTYPE_ARP, _) => Kind::Arp,
         _ => Kind::Other,
     };
-    let head = ip.first_chunk::<IP>().filter(|_| kind == Kind::Ip);
+    let is_ip = matches!(kind, Kind::Ip | Kind::Routed(_));
+    let head = ip.first_chunk::<IP>().filter(|_| is_ip);
     let ecn = match head.map_or(0, |head| head[1] & 3) {
         0 => Ecn::NotCapable,
         3 => Ecn::Experienced,
@@ -155,6 +109,136 @@ pub(crate) fn describe(bytes: &[u8], from: Port, id: FrameId, hosts: u16) -> Opt
         ecn,
         flow,
     })
+}
+
+/// What routers need to know of a datagram; none where they have nothing to do with it. To a router itself only a request for an echo is of use.
+fn routed(ip: &[u8], addresses: &Addresses) -> Option<Routed> {
+    let head: &[u8; IP] = ip.first_chunk()?;
+    let to = addresses.port(Ipv4Addr::new(head[16], head[17], head[18], head[19]))?;
+    let is_echo = head[9] == ICMP && icmp(ip).and_then(<[u8]>::first) == Some(&ECHO);
+    (is_echo || !addresses.is_router(to)).then_some(Routed {
+        to,
+        ttl: head[8],
+        is_whole: head[6] & 0x40 != 0,
+    })
+}
+
+/// The bytes of a header, as it says, and what follows it.
+fn parts(ip: &[u8]) -> Option<(&[u8], &[u8])> {
+    let words = usize::from(ip.first()? & 0xf);
+    ip.split_at_checked(words.checked_mul(4)?)
+}
+
+/// What follows the header of a datagram.
+fn icmp(ip: &[u8]) -> Option<&[u8]> {
+    parts(ip).map(|(_, rest)| rest)
+}
+
+/// What arrives at `to` in place of a frame that routers sent on or answered; none where nothing changes.
+pub(crate) fn edited(frame: &[u8], edit: Edit, to: Port, addresses: &Addresses) -> Option<Vec<u8>> {
+    let (_, ip) = frame.split_first_chunk::<HEADER>()?;
+    let (by, datagram) = match edit {
+        Edit::None => return None,
+        Edit::Routed { by, hops } => (by, sent_on(ip, hops)?),
+        Edit::Answer { of, by, hops, what } => {
+            let ttl = TTL.saturating_sub(hops);
+            let datagram = match what {
+                Answer::Echo => echo(ip, ttl)?,
+                Answer::TimeExceeded => error(ip, addresses.address(of), ttl, [EXCEEDED, 0], 0)?,
+                Answer::TooLong { mtu } => {
+                    error(ip, addresses.address(of), ttl, [UNREACHABLE, TOO_LONG], mtu)?
+                }
+            };
+            (by, datagram)
+        }
+    };
+    let mut all = addresses.mac(to).to_vec();
+    all.extend(addresses.mac(by));
+    all.extend(ETHERTYPE_IP);
+    all.extend(datagram);
+    Some(all)
+}
+
+/// A datagram that has passed so many routers.
+fn sent_on(ip: &[u8], hops: u8) -> Option<Vec<u8>> {
+    let mut datagram = ip.to_vec();
+    let head: &mut [u8; IP] = datagram.first_chunk_mut()?;
+    let before = u16::from_be_bytes([head[8], head[9]]);
+    head[8] = head[8].saturating_sub(hops);
+    let after = u16::from_be_bytes([head[8], head[9]]);
+    let sum = u16::from_be_bytes([head[10], head[11]]);
+    [head[10], head[11]] = changed(sum, before, after).to_be_bytes();
+    Some(datagram)
+}
+
+/// The answer to a request for an echo.
+fn echo(ip: &[u8], ttl: u8) -> Option<Vec<u8>> {
+    let (header, rest) = parts(ip)?;
+    let (mut header, mut rest) = (header.to_vec(), rest.to_vec());
+    let head: &mut [u8; IP] = header.first_chunk_mut()?;
+    let [.., a, b, c, d, e, f, g, h] = *head;
+    let ends = [e, f, g, h, a, b, c, d];
+    for (place, byte) in head.iter_mut().skip(12).zip(ends) {
+        *place = byte;
+    }
+    head[8] = ttl;
+    [head[10], head[11]] = [0, 0];
+    let sum = checksum(&header).to_be_bytes();
+    for (place, byte) in header.iter_mut().skip(10).zip(sum) {
+        *place = byte;
+    }
+    let message: &mut [u8; 4] = rest.first_chunk_mut()?;
+    let before = u16::from_be_bytes([message[0], message[1]]);
+    message[0] = ECHO_REPLY;
+    let after = u16::from_be_bytes([message[0], message[1]]);
+    let sum = u16::from_be_bytes([message[2], message[3]]);
+    [message[2], message[3]] = changed(sum, before, after).to_be_bytes();
+    header.extend(rest);
+    Some(header)
+}
+
+/// An error about a datagram, to its sender: its header and eight bytes more.
+fn error(ip: &[u8], of: Ipv4Addr, ttl: u8, kind: [u8; 2], mtu: u16) -> Option<Vec<u8>> {
+    /// Of ICMP's own.
+    const OWN: usize = 8;
+    let (header, rest) = parts(ip)?;
+    let head: &[u8; IP] = header.first_chunk()?;
+    let quoted = header.iter().chain(rest.iter().take(OWN)).copied();
+    let mut message = kind.to_vec();
+    message.extend([0, 0, 0, 0]);
+    message.extend(mtu.to_be_bytes());
+    message.extend(quoted);
+    let sum = checksum(&message).to_be_bytes();
+    for (place, byte) in message.iter_mut().skip(2).zip(sum) {
+        *place = byte;
+    }
+    let length = u16::try_from(message.len().checked_add(IP)?).ok()?;
+    let [high, low] = length.to_be_bytes();
+    let mut all = vec![0x45, PRECEDENCE, high, low, 0, 0, 0, 0, ttl, ICMP, 0, 0];
+    all.extend(of.octets());
+    all.extend(head.iter().skip(12).take(4));
+    let sum = checksum(&all).to_be_bytes();
+    for (place, byte) in all.iter_mut().skip(10).zip(sum) {
+        *place = byte;
+    }
+    all.extend(message);
+    Some(all)
+}
+
+/// The checksum of bytes in which its own place is 0.
+fn checksum(bytes: &[u8]) -> u16 {
+    let word = |two: &[u8]| {
+        u16::from_be_bytes([
+            two.first().copied().unwrap_or(0),
+            two.get(1).copied().unwrap_or(0),
+        ])
+    };
+    !bytes.chunks(2).map(word).fold(0, ones_sum)
+}
+
+/// A checksum when one word that it is of becomes another. RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
+fn changed(sum: u16, before: u16, after: u16) -> u16 {
+    !ones_sum(ones_sum(!sum, !before), after)
 }
 
 /// A number for the conversation: addresses, protocol and ports.
@@ -188,11 +272,8 @@ pub(crate) fn marked(frame: &[u8], mark: Mark) -> Option<Vec<u8>> {
     let before = u16::from_be_bytes([ip[0], ip[1]]);
     ip[1] |= 3;
     let after = u16::from_be_bytes([ip[0], ip[1]]);
-    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
     let sum = u16::from_be_bytes([ip[10], ip[11]]);
-    let parts = [!sum, !before, after];
-    let new = parts.into_iter().fold(0, ones_sum);
-    [ip[10], ip[11]] = (!new).to_be_bytes();
+    [ip[10], ip[11]] = changed(sum, before, after).to_be_bytes();
     Some(bytes)
 }
 
@@ -203,14 +284,14 @@ fn ones_sum(one: u16, other: u16) -> u16 {
 }
 
 /// Turns an address request in place into the answer of a server: `of` has this link address. What is shorter stays as it is.
-pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
+pub(crate) fn answer(frame: &mut [u8], of: Port, addresses: &Addresses) {
     let Some((header, arp)) = frame.split_first_chunk_mut::<HEADER>() else {
         return;
     };
     let Some(arp) = arp.first_chunk_mut::<ARP>() else {
         return;
     };
-    let own = mac(of, hosts);
+    let own = addresses.mac(of);
     let (to, from) = header.split_at_mut(6);
     to.copy_from_slice(from.first_chunk::<6>().unwrap_or(&[0; 6]));
     for (place, byte) in from.iter_mut().zip(own) {
@@ -219,7 +300,7 @@ pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
     // Hardware and protocol of the request; an answer; its sender, and the asker.
     let [a, b, c, d, e, f, _, _, asker @ ..] = *arp;
     let begin = [a, b, c, d, e, f, 0, 2];
-    let sender = own.into_iter().chain(address_of(of, hosts).octets());
+    let sender = own.into_iter().chain(addresses.address(of).octets());
     let all = begin.into_iter().chain(sender).chain(asker);
     for (place, byte) in arp.iter_mut().zip(all) {
         *place = byte;
@@ -229,13 +310,36 @@ pub(crate) fn answer(frame: &mut [u8], of: Port, hosts: u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sonde_link::{SiteSpec, parse_site, resolve};
+
+    /// So many hosts on each of so many networks.
+    fn flat(hosts: u16, networks: u16) -> Addresses {
+        let network = resolve("wire", &|_| unreachable!()).unwrap();
+        let site = SiteSpec::single(network, hosts);
+        Addresses::new((0..networks).map(|_| &site)).unwrap()
+    }
+
+    /// Two subnets of two hosts each, the first of two segments, with a router between them: ports 0 to 3; 4 and 5 are the bridge's, 6 and 7
+    /// the router's.
+    fn routed() -> Addresses {
+        let mut text = "name = \"x\"\nsummary = \"x\"\n".to_owned();
+        for (name, host) in [("a", "\"a1\""), ("b", "\"b1\", \"b2\""), ("c", "\"a2\"")] {
+            text += &format!(
+                "[[segment]]\nname = \"{name}\"\nnetwork = \"ethernet-10\"\nhosts = [{host}]\n"
+            );
+        }
+        text += "[[bridge]]\nname = \"q\"\njoins = [\"a\", \"c\"]\n[[router]]\nname = \"r\"\njoins = [\"a\", \"b\"]\n";
+        let site = parse_site("x", &text, &|_| unreachable!()).unwrap();
+        Addresses::new([site].iter()).unwrap()
+    }
 
     fn request() -> Vec<u8> {
+        let four = flat(4, 1);
         let mut frame = vec![0xff; 6];
-        frame.extend(mac(Port(0), 4));
+        frame.extend(four.mac(Port(0)));
         frame.extend(ETHERTYPE_ARP);
         frame.extend([0, 1, 0x08, 0x00, 6, 4, 0, 1]);
-        frame.extend(mac(Port(0), 4));
+        frame.extend(four.mac(Port(0)));
         frame.extend(address(Port(0)).octets());
         frame.extend([0; 6]);
         frame.extend(address(Port(2)).octets());
@@ -244,29 +348,32 @@ mod tests {
 
     #[test]
     fn headers_become_descriptions() {
-        let frame = describe(&request(), Port(0), FrameId(1), 4).unwrap();
+        let (two, four) = (flat(2, 1), flat(4, 1));
+        let frame = describe(&request(), Port(0), FrameId(1), &four).unwrap();
         assert_eq!(
             (frame.to, frame.kind, frame.len),
             (To::All, Kind::Resolve(Port(2)), Bytes(28))
         );
         // A host that is not there, or no host at all.
         assert_eq!(
-            describe(&request(), Port(0), FrameId(1), 2).unwrap().kind,
+            describe(&request(), Port(0), FrameId(1), &two)
+                .unwrap()
+                .kind,
             Kind::Arp
         );
-        assert!(describe(&[0; 13], Port(0), FrameId(1), 2).is_none());
-        let mut ip = [mac(Port(1), 4), mac(Port(0), 4)].concat();
+        assert!(describe(&[0; 13], Port(0), FrameId(1), &two).is_none());
+        let mut ip = [four.mac(Port(1)), four.mac(Port(0))].concat();
         ip.extend(ETHERTYPE_IP);
         ip.extend([0x45, 0x03]);
         ip.extend([0; 26]);
-        let frame = describe(&ip, Port(0), FrameId(2), 2).unwrap();
+        let frame = describe(&ip, Port(0), FrameId(2), &two).unwrap();
         assert_eq!(
             (frame.to, frame.kind, frame.ecn, frame.len),
             (To::One(Port(1)), Kind::Ip, Ecn::Experienced, Bytes(28))
         );
         ip[5] = 77;
         assert_eq!(
-            describe(&ip, Port(0), FrameId(3), 2).unwrap().to,
+            describe(&ip, Port(0), FrameId(3), &two).unwrap().to,
             To::Unknown
         );
     }
@@ -274,58 +381,193 @@ mod tests {
     #[test]
     fn every_port_has_an_address_of_its_own() {
         for (hosts, networks) in [(2, 8), (64, 4), (254, 3), (255, 3), (256, 4)] {
+            let all = flat(hosts, networks);
             let mut seen = std::collections::BTreeSet::new();
             for number in 0..hosts * networks {
                 let port = Port(number);
-                let (network, host) = (number / hosts, number % hosts);
-                let address = address_of(port, hosts);
+                let address = all.address(port);
                 assert!(seen.insert(address), "{address} twice");
-                assert_eq!(port_of(address, network, hosts), Some(port));
-                assert_eq!(port_of_mac(&mac(port, hosts), network, hosts), Some(port));
-                assert_eq!(port_of(address, network + 1, hosts), None);
-                assert_eq!(number_of(address, hosts), Some(host + 1));
+                assert_eq!(all.port(address), Some(port));
+                assert_eq!(port_of_mac(&all.mac(port), port, &all), Some(port));
+                let other = Port((number + hosts) % (hosts * networks));
+                assert_eq!(all.port_beside(other, address), None);
                 // It is inside its network, and neither that nor its broadcast address.
-                let mask = u32::MAX << (32 - prefix(hosts));
+                let mask = u32::MAX << (32 - all.prefix());
                 let bits = u32::from(address);
-                assert_eq!(bits & mask, u32::from(subnet(network, hosts)));
+                assert_eq!(bits & mask, u32::from(all.subnet(port)));
                 assert!(![0, !mask].contains(&(bits & !mask)), "{address}");
             }
         }
-        assert_eq!(address_of(Port(255), 256), Ipv4Addr::new(10, 9, 1, 0));
-        assert_eq!(address_of(Port(256), 256), Ipv4Addr::new(10, 9, 2, 1));
-        assert_eq!(address_of(Port(4), 4), Ipv4Addr::new(10, 9, 1, 1));
-        assert_eq!(number_of(Ipv4Addr::new(10, 8, 255, 1), 4), None);
-        assert_eq!(number_of(Ipv4Addr::new(10, 10, 0, 1), 4), None);
+        assert_eq!(flat(256, 2).address(Port(255)), Ipv4Addr::new(10, 9, 1, 0));
+        assert_eq!(flat(256, 2).address(Port(256)), Ipv4Addr::new(10, 9, 2, 1));
+        assert_eq!(flat(4, 2).address(Port(4)), Ipv4Addr::new(10, 9, 1, 1));
+        for out in [
+            [10, 8, 255, 1],
+            [10, 10, 0, 1],
+            [10, 9, 1, 1],
+            [10, 9, 0, 5],
+            [10, 9, 0, 0],
+        ] {
+            assert_eq!(flat(4, 1).port(out.into()), None, "{out:?}");
+        }
+    }
+
+    #[test]
+    fn subnets_have_addresses_and_ways_to_each_other() {
+        let all = routed();
+        let address = |port| all.address(Port(port)).octets();
+        // The hosts by their order: a1, b1, b2, a2.
+        let hosts = [0, 1, 2, 3].map(address);
+        assert_eq!(
+            hosts,
+            [[10, 9, 0, 1], [10, 9, 1, 1], [10, 9, 1, 2], [10, 9, 0, 2]]
+        );
+        assert_eq!([6, 7].map(address), [[10, 9, 0, 254], [10, 9, 1, 254]]);
+        assert_eq!(all.port([10, 9, 1, 254].into()), Some(Port(7)));
+        let ways = |port| {
+            all.routes(Port(port))
+                .iter()
+                .map(|(to, by)| (to.octets(), by.octets()))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ways(3), [([10, 9, 1, 0], [10, 9, 0, 254])]);
+        assert_eq!(ways(1), [([10, 9, 0, 0], [10, 9, 1, 254])]);
+        assert!(flat(4, 2).routes(Port(0)).is_empty());
+        assert_eq!(all.hosts_beside(Port(0)).collect::<Vec<_>>(), [Port(3)]);
+        assert_eq!(all.routers_beside(Port(2)).collect::<Vec<_>>(), [Port(7)]);
+        assert_eq!(all.neighbours(), 4);
     }
 
     /// The sum of an IP header, its checksum among it, is all ones.
-    fn header_sum(frame: &[u8]) -> u32 {
-        let words = frame[HEADER..HEADER + 20].chunks(2);
-        let sum: u32 = words
-            .map(|two| u32::from(u16::from_be_bytes([two[0], two[1]])))
-            .sum();
-        (sum & 0xffff) + (sum >> 16)
+    fn header_sum(frame: &[u8]) -> u16 {
+        !checksum(&frame[HEADER..HEADER + 20])
+    }
+
+    /// A datagram of UDP as Linux writes it, with ECT(0), from one address to another.
+    fn datagram(from: Ipv4Addr, to: Ipv4Addr, ttl: u8) -> Vec<u8> {
+        let mut ip = vec![
+            0x45, 0x02, 0x00, 0x20, 0x12, 0x34, 0x40, 0x00, ttl, 0x11, 0, 0,
+        ];
+        ip.extend(from.octets());
+        ip.extend(to.octets());
+        let sum = checksum(&ip).to_be_bytes();
+        [ip[10], ip[11]] = sum;
+        ip.extend([0x30, 0x39, 0x00, 0x35, 0, 12, 0, 0, 1, 2, 3, 4]);
+        ip
+    }
+
+    fn to_router(all: &Addresses, ip: &[u8]) -> Vec<u8> {
+        let mut frame = [all.mac(Port(6)), all.mac(Port(0))].concat();
+        frame.extend(ETHERTYPE_IP);
+        frame.extend(ip);
+        frame
+    }
+
+    #[test]
+    fn what_routers_do_reaches_the_bytes() {
+        let all = routed();
+        let (near, far) = (all.address(Port(0)), all.address(Port(2)));
+        let frame = to_router(&all, &datagram(near, far, 9));
+        let seen = describe(&frame, Port(0), FrameId(1), &all).unwrap();
+        let routed = Routed {
+            to: Port(2),
+            ttl: 9,
+            is_whole: true,
+        };
+        assert_eq!(
+            (seen.to, seen.kind, seen.ecn),
+            (To::One(Port(6)), Kind::Routed(routed), Ecn::Capable)
+        );
+        // The same for the router itself, which has no use for it.
+        let own = to_router(&all, &datagram(near, all.address(Port(7)), 9));
+        assert_eq!(
+            describe(&own, Port(0), FrameId(1), &all).unwrap().kind,
+            Kind::Ip
+        );
+        assert_eq!(edited(&frame, Edit::None, Port(2), &all), None);
+        let edit = Edit::Routed {
+            by: Port(7),
+            hops: 2,
+        };
+        let came = edited(&frame, edit, Port(2), &all).unwrap();
+        assert_eq!(
+            (&came[..6], &came[6..12]),
+            (&all.mac(Port(2))[..], &all.mac(Port(7))[..])
+        );
+        assert_eq!(
+            (came[HEADER + 8], header_sum(&came), came.len()),
+            (7, 0xffff, frame.len())
+        );
+        assert_eq!(came[HEADER + 12..], frame[HEADER + 12..]);
+
+        let answer = |what| Edit::Answer {
+            of: Port(6),
+            by: Port(6),
+            hops: 0,
+            what,
+        };
+        let old = edited(&frame, answer(Answer::TimeExceeded), Port(0), &all).unwrap();
+        assert_eq!((&old[..6], old.len()), (&all.mac(Port(0))[..], HEADER + 56));
+        assert_eq!(
+            (header_sum(&old), old[HEADER + 9], old[HEADER + 8]),
+            (0xffff, ICMP, 64)
+        );
+        assert_eq!(old[HEADER + 12..HEADER + 16], all.address(Port(6)).octets());
+        assert_eq!(old[HEADER + 16..HEADER + 20], near.octets());
+        assert_eq!((old[34], old[35], checksum(&old[34..])), (EXCEEDED, 0, 0));
+        assert_eq!(old[42..], frame[HEADER..HEADER + 28]);
+        let long = edited(
+            &frame,
+            answer(Answer::TooLong { mtu: 1_500 }),
+            Port(0),
+            &all,
+        )
+        .unwrap();
+        assert_eq!(
+            (&long[34..36], &long[40..42]),
+            (&[UNREACHABLE, TOO_LONG][..], &[0x05, 0xdc][..])
+        );
+        assert_eq!(checksum(&long[34..]), 0);
+
+        // A request for an echo, of the router's other side.
+        let mut ip = datagram(near, all.address(Port(7)), 64);
+        ip[9] = ICMP;
+        [ip[10], ip[11]] = [0, 0];
+        let sum = checksum(&ip[..20]).to_be_bytes();
+        [ip[10], ip[11]] = sum;
+        ip[20..24].copy_from_slice(&[ECHO, 0, 0, 0]);
+        let sum = checksum(&ip[20..]).to_be_bytes();
+        ip[22..24].copy_from_slice(&sum);
+        let ping = to_router(&all, &ip);
+        assert!(
+            matches!(describe(&ping, Port(0), FrameId(1), &all).unwrap().kind, Kind::Routed(one) if one.to == Port(7))
+        );
+        let pong = edited(&ping, answer(Answer::Echo), Port(0), &all).unwrap();
+        assert_eq!(
+            (header_sum(&pong), checksum(&pong[34..]), pong[34]),
+            (0xffff, 0, ECHO_REPLY)
+        );
+        assert_eq!(
+            pong[HEADER + 12..HEADER + 16],
+            all.address(Port(7)).octets()
+        );
+        assert_eq!(pong[HEADER + 16..HEADER + 20], near.octets());
+        assert_eq!(pong[38..], ping[38..]);
     }
 
     #[test]
     fn marks_reach_the_bytes() {
-        let mut frame = [mac(Port(1), 4), mac(Port(0), 4)].concat();
+        let four = flat(4, 1);
+        let mut frame = [four.mac(Port(1)), four.mac(Port(0))].concat();
         frame.extend(ETHERTYPE_IP);
-        // A header as Linux wrote it, with ECT(0), and a byte of data.
-        frame.extend([
-            0x45, 0x02, 0x00, 0x15, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0, 0,
-        ]);
-        frame.extend([10, 9, 0, 1, 10, 9, 0, 2, 0x77]);
-        let sum = header_sum(&frame);
-        let check = !((sum & 0xffff) + (sum >> 16)) as u16;
-        frame[HEADER + 10..HEADER + 12].copy_from_slice(&check.to_be_bytes());
+        frame.extend(datagram(four.address(Port(0)), four.address(Port(1)), 64));
         assert_eq!(header_sum(&frame), 0xffff);
         assert_eq!(marked(&frame, Mark::Ok), None);
         let congested = marked(&frame, Mark::Ce).unwrap();
         assert_eq!(congested[HEADER + 1], 0x03);
         assert_eq!(header_sum(&congested), 0xffff);
         let damaged = marked(&frame, Mark::Corrupt).unwrap();
-        assert_eq!(damaged.last(), Some(&0x88));
+        assert_eq!(damaged.last(), Some(&0xfb));
         assert_eq!(damaged[..frame.len() - 1], frame[..frame.len() - 1]);
         // Who takes no part in notification is not marked.
         frame[HEADER + 1] = 0;
@@ -335,19 +577,20 @@ mod tests {
     #[test]
     fn an_answer_names_the_host_asked_for() {
         let mut frame = request();
-        answer(&mut frame, Port(2), 4);
+        let four = flat(4, 1);
+        answer(&mut frame, Port(2), &four);
         assert_eq!(
             (&frame[..6], &frame[6..12]),
-            (&mac(Port(0), 4)[..], &mac(Port(2), 4)[..])
+            (&four.mac(Port(0))[..], &four.mac(Port(2))[..])
         );
         assert_eq!(frame[20..22], [0, 2]);
         assert_eq!(
             (&frame[22..28], &frame[28..32]),
-            (&mac(Port(2), 4)[..], &[10, 9, 0, 3][..])
+            (&four.mac(Port(2))[..], &[10, 9, 0, 3][..])
         );
         assert_eq!(
             (&frame[32..38], &frame[38..42]),
-            (&mac(Port(0), 4)[..], &[10, 9, 0, 1][..])
+            (&four.mac(Port(0))[..], &[10, 9, 0, 1][..])
         );
     }
 }

@@ -10,7 +10,7 @@
 use crate::calendar::Calendar;
 use crate::fault::state::{Arrival, Faults, Reception, Verdict};
 use crate::load::GHOST;
-use crate::network::{Cause, Change, Event, Mark, Place};
+use crate::network::{Cause, Change, Edit, Event, Mark, Place};
 use crate::path::Path;
 use crate::{Class, Counters, Fault, Frame, FrameId, NetworkSpec, Port};
 use sonde_units::{Instant, Span};
@@ -176,6 +176,7 @@ impl Edge {
             id: frame.id,
             to,
             mark,
+            edit: Edit::None,
         });
     }
 

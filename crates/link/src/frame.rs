@@ -1,5 +1,6 @@
 //! What travels: a frame's description without its bytes.
 
+use crate::network::Answer;
 use sonde_units::Bytes;
 
 /// The name of a frame, chosen by who offers it; unique among the frames inside a network.
@@ -32,6 +33,8 @@ pub enum To {
 pub enum Kind {
     /// An IP datagram.
     Ip,
+    /// An IP datagram for a host of another subnet, which is addressed on the link to a router of its own.
+    Routed(Routed),
     /// An answer to an address request, or a request sent to one station.
     Arp,
     /// A request for the link address of this station, sent to all. A network with an address server (ATM) answers it
@@ -39,6 +42,44 @@ pub enum Kind {
     Resolve(Port),
     /// Anything else.
     Other,
+}
+
+/// What routers know of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Routed {
+    /// The host that it is for, or the interface of a router, which answers.
+    pub to: Port,
+    /// How many routers it may pass, and one more.
+    pub ttl: u8,
+    /// It may not be cut into fragments.
+    pub is_whole: bool,
+}
+
+/// A datagram on its way over routers.
+#[derive(Clone, Copy)]
+pub(crate) struct Datagram {
+    pub to: Port,
+    pub ttl: u8,
+    pub is_whole: bool,
+    /// How many routers it has passed.
+    pub hops: u8,
+    /// It is a router's answer to what had this name: of that interface, and which.
+    pub answer: Option<(Port, Answer)>,
+}
+
+impl Datagram {
+    /// The usual TTL of a host.
+    pub const TTL: u8 = 64;
+
+    pub const fn of(to: Port, ttl: u8, is_whole: bool) -> Self {
+        Self {
+            to,
+            ttl,
+            is_whole,
+            hops: 0,
+            answer: None,
+        }
+    }
 }
 
 /// The class of service; 0 is best effort.
@@ -79,14 +120,6 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Whether it is for a station that did not send it.
-    pub(crate) fn is_for(&self, port: Port) -> bool {
-        match self.to {
-            To::One(to) => to == port,
-            To::All | To::Group(_) | To::Unknown => port != self.from,
-        }
-    }
-
     /// An IP datagram of `len` layer-3 bytes from one station to another: best effort, no congestion mark, flow 0.
     pub const fn datagram(id: FrameId, from: Port, to: Port, len: Bytes) -> Self {
         Self {

@@ -15,7 +15,9 @@
 use crate::calendar::Calendar;
 use crate::host::{Costs, costs};
 use crate::load::sources::size;
-use crate::network::{Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused};
+use crate::network::{
+    Admission, Cause, Change, Command, Edit, Event, Mark, Network, Place, Refused,
+};
 use crate::station::Queue;
 use crate::{Class, Counters, Flow, Frame, FrameId, NetworkSpec, Port, PortCounters, SpecError};
 use sonde_units::{Bytes, Instant, Span};
@@ -158,7 +160,9 @@ impl<N: Network> Hosted<N> {
     /// Takes an event of the network inside, polled at `now`.
     fn hear(&mut self, event: Event, now: Instant) {
         match event {
-            Event::Deliver { at, id, to, mark } => self.arrive(at, id.0 as usize, to, mark),
+            Event::Deliver {
+                at, id, to, mark, ..
+            } => self.arrive(at, id.0 as usize, to, mark),
             Event::Lost {
                 at,
                 id,
@@ -308,6 +312,7 @@ impl<N: Network> Hosted<N> {
                     id,
                     to: port,
                     mark: arrived.mark,
+                    edit: Edit::None,
                 });
                 self.settle(arrived.slot);
             }

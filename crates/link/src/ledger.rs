@@ -23,7 +23,7 @@
     )
 )]
 
-use crate::{Admission, Cause, Command, Event, Frame, FrameId, Mark, Place, Port, SiteSpec};
+use crate::{Admission, Cause, Command, Edit, Event, Frame, FrameId, Mark, Place, Port, SiteSpec};
 use sonde_units::Instant;
 use std::io::{self, Read, Write};
 use thiserror::Error;
@@ -83,6 +83,8 @@ pub enum Entry {
         to: Port,
         /// Its state.
         mark: Mark,
+        /// What routers made of it.
+        edit: Edit,
         /// When its bytes were really written to the port, under a real clock.
         actual: Option<Instant>,
     },
@@ -158,11 +160,18 @@ impl Entry {
     /// What is recorded of an event; nothing of those that follow from the others.
     pub fn of_event(event: &Event, actual: Option<Instant>) -> Option<Self> {
         match *event {
-            Event::Deliver { at, id, to, mark } => Some(Self::Deliver {
+            Event::Deliver {
                 at,
                 id,
                 to,
                 mark,
+                edit,
+            } => Some(Self::Deliver {
+                at,
+                id,
+                to,
+                mark,
+                edit,
                 actual,
             }),
             Event::Lost {

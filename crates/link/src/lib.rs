@@ -44,7 +44,8 @@ pub use chain::{ChainStep, Headers, overhead, tcp_max, tcp_with_acks, udp_max};
 pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build, build_with};
 pub use fault::Fault;
-pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, To};
+pub(crate) use frame::Datagram;
+pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, Routed, To};
 pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing};
 pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
 pub use host::HostSpec;
@@ -61,16 +62,16 @@ pub use medium::sci::Sci;
 pub use medium::stages::{Interface, Stages};
 pub use medium::token::TokenRing;
 pub use network::{
-    Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused, VcCommand,
+    Admission, Answer, Cause, Change, Command, Edit, Event, Mark, Network, Place, Refused,
+    VcCommand,
 };
 pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
 pub use several::Several;
 pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
-pub use site::spec::{
-    Bridge, SITE_HOSTS_MAX, Segment, SiteError, SiteSpec, parse_site, resolve_site, sites,
-};
-pub use site::{BridgeCounters, Internetwork, join};
+pub use site::catalogue::{resolve_site, sites};
+pub use site::spec::{Bridge, Router, Segment, SiteError, SiteSpec, parse_site};
+pub use site::{Internetwork, NodeCounters, Subnets, join};
 pub use spec::{
     Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,
     SpecError, Station, Switch, Technology, Topology,

@@ -166,6 +166,46 @@ pub enum Refused {
     },
 }
 
+/// What routers made of a frame on its way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edit {
+    /// Nothing: it comes as it was sent.
+    #[default]
+    None,
+    /// They sent it on.
+    Routed {
+        /// The interface by which the last one did.
+        by: Port,
+        /// How many.
+        hops: u8,
+    },
+    /// One answered it, to its sender.
+    Answer {
+        /// The interface at which it had come to that one.
+        of: Port,
+        /// The interface by which the last one sent the answer on.
+        by: Port,
+        /// How many sent the answer on, beside who gave it.
+        hops: u8,
+        /// The answer.
+        what: Answer,
+    },
+}
+
+/// What a router answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It was asked for an echo.
+    Echo,
+    /// The datagram has passed as many routers as it may.
+    TimeExceeded,
+    /// It is longer than what the next segment takes, and may not be cut up.
+    TooLong {
+        /// The most that it takes, in bytes.
+        mtu: u16,
+    },
+}
+
 /// What a network tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
@@ -179,6 +219,8 @@ pub enum Event {
         to: Port,
         /// Its state on arrival.
         mark: Mark,
+        /// What routers made of it.
+        edit: Edit,
     },
     /// A copy is gone.
     Lost {
@@ -251,6 +293,8 @@ pub enum Place {
     Receiver,
     /// In a bridge between two segments.
     Bridge,
+    /// In a router.
+    Router,
 }
 
 /// Why a copy was lost.
@@ -284,6 +328,8 @@ pub enum Cause {
     Parted,
     /// The switch restarts.
     Restart,
+    /// The datagram has passed as many routers as it may, and was an answer itself.
+    Expired,
 }
 
 /// A change of state of the network's own.

@@ -53,6 +53,10 @@ impl Several {
 
     /// The network of a port, and its number there.
     fn part(&self, port: Port) -> (usize, Port) {
+        // A site alone has ports behind its hosts too.
+        if self.parts.len() == 1 {
+            return (0, port);
+        }
         let (network, host) = (port.0 / self.hosts, port.0 % self.hosts);
         (usize::from(network), Port(host))
     }
@@ -65,11 +69,18 @@ impl Several {
     fn lift(&self, network: usize, event: Event) -> Event {
         let lift = |port| self.whole(network, port);
         match event {
-            Event::Deliver { at, id, to, mark } => Event::Deliver {
+            Event::Deliver {
+                at,
+                id,
+                to,
+                mark,
+                edit,
+            } => Event::Deliver {
                 at,
                 id,
                 to: lift(to),
                 mark,
+                edit,
             },
             Event::Lost {
                 at,

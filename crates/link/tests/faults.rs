@@ -81,7 +81,9 @@ impl Stage {
 
     fn deliveries(&self) -> Vec<(u64, Port, Instant, Mark)> {
         let deliver = |event: &Event| match *event {
-            Event::Deliver { at, id, to, mark } => Some((id.0, to, at, mark)),
+            Event::Deliver {
+                at, id, to, mark, ..
+            } => Some((id.0, to, at, mark)),
             _ => None,
         };
         self.events.iter().filter_map(deliver).collect()

@@ -12,6 +12,7 @@ mod hosted;
 mod loads;
 mod properties;
 mod queues;
+mod router;
 mod sci;
 mod site;
 mod stages;

@@ -37,6 +37,7 @@ as_words! {
         Medium = "medium",
         Receiver = "receiver",
         Bridge = "bridge",
+        Router = "router",
     }
     Cause {
         TooLong = "toolong",
@@ -53,6 +54,7 @@ as_words! {
         HostDown = "hostdown",
         Parted = "parted",
         Restart = "restart",
+        Expired = "expired",
     }
 }
 

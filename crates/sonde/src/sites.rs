@@ -16,6 +16,7 @@ use sonde_link::{Port, SiteSpec};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
+use sonde_units::Bytes;
 use sonde_virtual::Between;
 
 /// The catalogue of sites, or sites that were named.
@@ -36,8 +37,10 @@ struct SiteRow {
     hosts: u16,
     /// Its segments, in the order of its file.
     segments: Vec<SegmentRow>,
-    /// What joins them.
-    bridges: Vec<BridgeRow>,
+    /// What joins them to subnets.
+    bridges: Vec<NodeRow>,
+    /// What leads from one subnet to another.
+    routers: Vec<NodeRow>,
 }
 
 /// A network of a site.
@@ -51,23 +54,33 @@ struct SegmentRow {
     hosts: Vec<String>,
     /// The longest frame, in layer-3 bytes.
     mtu_bytes: u64,
-    /// Bridges between the site's first host and its last one here; null without hosts.
-    bridges: Option<u32>,
+    /// Bridges and routers between the site's first host and its last one here; null without hosts.
+    nodes: Option<u32>,
     /// A datagram with 1 byte from the first host to the last one here; null without hosts.
     one_way_1b_ns: Option<u64>,
     /// What a stream by TCP reaches between these two; null without hosts, or where a warning says why.
     tcp_expected_bps: Option<u64>,
 }
 
-/// What joins segments.
+/// A bridge or router.
 #[derive(Debug, Serialize, JsonSchema)]
-struct BridgeRow {
+struct NodeRow {
     /// Its name.
     name: String,
     /// The segments that it joins.
     joins: Vec<String>,
     /// The layer-3 bytes that it holds at most.
     buffer_bytes: u64,
+}
+
+impl NodeRow {
+    fn new(name: &str, joins: &[String], buffer: Bytes) -> Self {
+        Self {
+            name: name.to_owned(),
+            joins: joins.to_vec(),
+            buffer_bytes: buffer.0,
+        }
+    }
 }
 
 fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<SiteRow, Failure> {
@@ -99,7 +112,7 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
             network: one.network.name.clone(),
             hosts: one.hosts.clone(),
             mtu_bytes: one.network.mtu,
-            bridges: is_path.then(|| site.bridges_between(0, number)).flatten(),
+            nodes: is_path.then(|| site.nodes_between(0, number)).flatten(),
             one_way_1b_ns,
             tcp_expected_bps,
         });
@@ -112,11 +125,12 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
         bridges: site
             .bridge
             .iter()
-            .map(|one| BridgeRow {
-                name: one.name.clone(),
-                joins: one.joins.clone(),
-                buffer_bytes: one.buffer.0,
-            })
+            .map(|one| NodeRow::new(&one.name, &one.joins, one.buffer))
+            .collect(),
+        routers: site
+            .router
+            .iter()
+            .map(|one| NodeRow::new(&one.name, &one.joins, one.buffer))
             .collect(),
     })
 }
@@ -154,7 +168,7 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
         "network",
         "hosts",
         "MTU\nB",
-        "bridges",
+        "nodes\nbetween",
         "1 B one way\nµs",
         "TCP expected\nMb/s",
     ];
@@ -174,8 +188,8 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
                 one.network.clone(),
                 hosts,
                 one.mtu_bytes.to_string(),
-                one.bridges
-                    .map_or_else(|| "-".into(), |bridges| bridges.to_string()),
+                one.nodes
+                    .map_or_else(|| "-".into(), |nodes| nodes.to_string()),
                 micros(one.one_way_1b_ns),
                 mbit(one.tcp_expected_bps),
             ]
@@ -186,9 +200,17 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
                 .loose()
                 .text(output::width())
         );
+        let of = |kind, nodes: &[NodeRow]| {
+            nodes
+                .iter()
+                .map(|one| format!("{} ({kind}): {}", one.name, one.joins.join(", ")))
+                .collect::<Vec<_>>()
+        };
+        let nodes = [of("bridge", &site.bridges), of("router", &site.routers)];
+        output::paragraph(&format!("Joined by {}.", nodes.concat().join("; ")));
     }
     output::paragraph(
-        "Times and rates are from the site's first host to the last one of the segment, by the models, with nothing else on it. Run \
+        "Nodes are bridges and routers. Times and rates are from the site's first host to the last one of the segment, by the models, with nothing else on it. Run \
          something: `sonde lab run --site NAME -- PROGRAM`; a site of your own: docs/sites.md.",
     );
     warnings

@@ -53,7 +53,7 @@ pub struct LabOptions {
     /// is eth1 at 10.9.1.N, where host hN is called hN-eth1.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...", value_delimiter = ',', value_parser = cli::network_name(), hide_possible_values = true, default_value = DEFAULT_NETWORK)]
     pub networks: Vec<String>,
-    /// Instead of a network a site, of segments that bridges join, with hosts of its own: a name of `sonde lab list --sites`
+    /// Instead of a network a site, of segments that bridges and routers join, with hosts of its own: a name of `sonde lab list --sites`
     /// or a file.
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["networks", "hosts"])]
     pub site: Option<String>,

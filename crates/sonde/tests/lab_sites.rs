@@ -97,7 +97,7 @@ fn programs_run_over_bridges_and_the_virtual_clock_says_the_same() {
         );
         let path = &segments(&stage, &file)[rooms - 1];
         assert_eq!(
-            (&path["bridges"], &path["hosts"][1]),
+            (&path["nodes"], &path["hosts"][1]),
             (&bridges.into(), &"far-2".into())
         );
         let way_ns = path["one_way_1b_ns"].as_u64().unwrap();
@@ -199,7 +199,7 @@ fn wrong_sites_are_refused_with_their_line() {
     }
     let unknown = stage.run(&["--site", "campus"], &["true"]).expect(USAGE);
     unknown.tells(&[
-        "there is no site `campus`: there are two-rooms, rus-campus",
+        "there is no site `campus`: there are two-rooms, sandia-engineering",
         "./campus.toml",
     ]);
     for words in [["--network", "fddi"], ["--hosts", "3"]] {
@@ -220,9 +220,9 @@ fn wrong_sites_are_refused_with_their_line() {
         .expect(USAGE)
         .tells(&["write `--json`"]);
     let shown = segments(&stage, "rus-campus");
-    let bridges = |segment: usize| shown[segment]["bridges"].as_u64();
+    let nodes = |segment: usize| shown[segment]["nodes"].as_u64();
     assert_eq!(
-        (bridges(0), bridges(1), bridges(23), bridges(24)),
+        (nodes(0), nodes(1), nodes(23), nodes(24)),
         (Some(0), Some(1), Some(2), None)
     );
 }

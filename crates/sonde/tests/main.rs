@@ -53,6 +53,7 @@ mod paired {
     mod lab_programs;
     mod lab_progress;
     mod lab_restore;
+    mod lab_routers;
     mod lab_run;
     mod lab_shell;
     mod lab_sites;

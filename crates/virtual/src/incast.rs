@@ -9,12 +9,13 @@
 //! Units:   times from the common start; bits a second of user bytes, rounded down.
 //! Checked: `tests/incast.rs`.
 
-use crate::idle::FAR;
+use crate::Between;
+use crate::idle::{Built, FAR};
 use crate::meter::Reason;
 use crate::stream::{recoverable, traffic};
 use crate::tcp::Sender;
-use crate::tcp::traffic::Outcome;
-use sonde_link::{NetworkSpec, Place, Port};
+use crate::tcp::traffic::{Outcome, Traffic};
+use sonde_link::{NetworkSpec, Place, Port, SiteSpec};
 use sonde_units::{Bytes, Span};
 
 /// Where every byte goes.
@@ -50,11 +51,39 @@ pub fn incast(
     let flows: Vec<_> = (FAR.0..=senders)
         .map(|port| (Port(port), RECEIVER))
         .collect();
-    let mut traffic = traffic(spec, sender, &flows, Some(bytes_each))?;
+    let traffic = traffic(spec, sender, &flows, Some(bytes_each))?;
+    gather(traffic, flows.len(), bytes_each)
+}
+
+/// The same on a site: all its other hosts send to `receiver`.
+///
+/// # Errors
+/// As [`incast`].
+pub fn incast_at(
+    site: &SiteSpec,
+    receiver: Port,
+    bytes_each: Bytes,
+    sender: &Sender,
+) -> Result<Incast, Reason> {
+    let others = (0..site.count()).map(Port).filter(|port| *port != receiver);
+    let paths: Vec<_> = others
+        .map(|from| Between {
+            site,
+            from,
+            to: receiver,
+        })
+        .collect();
+    let first = paths.first().ok_or_else(|| unfinished(None))?;
+    let traffic = first.traffic(sender, &paths, Some(bytes_each))?;
+    gather(traffic, paths.len(), bytes_each)
+}
+
+/// Runs flows of so many bytes to one receiver, from when all begin at once.
+fn gather(mut traffic: Traffic<Built>, flows: usize, bytes_each: Bytes) -> Result<Incast, Reason> {
     let start = traffic.now();
-    let mut completion: Vec<Option<Span>> = vec![None; flows.len()];
-    let (mut open, mut lost, mut last_loss) = (flows.len(), 0, None);
-    for flow in 0..flows.len() {
+    let mut completion: Vec<Option<Span>> = vec![None; flows];
+    let (mut open, mut lost, mut last_loss) = (flows, 0, None);
+    for flow in 0..flows {
         traffic.begin(flow);
     }
     while open > 0 {
@@ -80,11 +109,9 @@ pub fn incast(
     }
     let completion: Vec<_> = completion.into_iter().flatten().collect();
     let last = completion.iter().copied().fold(Span::ZERO, Span::max);
-    let bits = u128::from(bytes_each.0.max(1)) * 8 * flows.len() as u128;
+    let bits = u128::from(bytes_each.0.max(1)) * 8 * flows as u128;
     let sum = |of: fn(&crate::tcp::Transmit) -> u64| {
-        (0..flows.len())
-            .map(|flow| of(traffic.transmit(flow)))
-            .sum()
+        (0..flows).map(|flow| of(traffic.transmit(flow))).sum()
     };
     Ok(Incast {
         goodput_bps: (bits * 1_000_000_000_000 / u128::from(last.as_picos()).max(1)) as u64,

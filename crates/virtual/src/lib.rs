@@ -23,7 +23,7 @@ mod tcp;
 pub use blast::udp_expected;
 pub use clock::{AGENDA_MAX, Clock, Happening};
 pub use idle::{TimeError, first_one_way, neighbour, one_way, round_trip, train};
-pub use incast::{Incast, incast};
+pub use incast::{Incast, incast, incast_at};
 pub use loaded::{LoadedError, loaded_round_trips};
 pub use meter::Reason;
 pub use pairs::{PairTime, pair_times};

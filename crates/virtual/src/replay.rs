@@ -290,12 +290,18 @@ impl Replay {
 fn without_actual(entry: Entry) -> Entry {
     match entry {
         Entry::Deliver {
-            at, id, to, mark, ..
+            at,
+            id,
+            to,
+            mark,
+            edit,
+            actual: _,
         } => Entry::Deliver {
             at,
             id,
             to,
             mark,
+            edit,
             actual: None,
         },
         other => other,

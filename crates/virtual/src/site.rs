@@ -35,17 +35,22 @@ impl Between<'_> {
         join(&quiet, 0, Vec::new())
     }
 
+    /// The longest frame that comes to the other host as one.
+    fn mtu(self) -> u64 {
+        self.site.path_mtu(self.from, self.to).unwrap_or(0)
+    }
+
     /// From the offer of a frame of `len` layer-3 bytes to its last bit at the other host.
     ///
     /// # Errors
-    /// [`TimeError`], also where `len` is above the MTU.
+    /// [`TimeError`], also where `len` is above the path's MTU.
     pub fn one_way(self, len: Bytes) -> Result<OneWay, TimeError> {
         self.turn(len).map(|(there, _)| OneWay(there))
     }
 
     /// A frame there, and one as long back when it has come.
     fn turn(self, len: Bytes) -> Result<(Span, Span), TimeError> {
-        let mtu = self.site.mtu();
+        let mtu = self.mtu();
         if len.0 > mtu {
             return Err(TimeError::TooLong { len, mtu });
         }
@@ -67,18 +72,32 @@ impl Between<'_> {
     /// [`Reason`]: why nothing can be expected.
     pub fn tcp(self, sender: &Sender) -> Result<u64, Reason> {
         const SECOND: Span = Span::secs(1);
-        let Self { site, from, to } = self;
-        let mtu = Bytes(site.mtu());
-        let flow = Flow {
-            from,
-            to,
-            bytes: None,
-            rtt: self.turn(mtu).ok().map(|(_, back)| back),
-        };
-        let mut traffic = Traffic::new(self.quiet()?, mtu, sender, &[flow])?;
+        let mut traffic = self.traffic(sender, &[self], None)?;
         traffic.begin(0);
         let (rates, _) = watched(&mut traffic, 1, Instant::START + SECOND, SECOND)?;
         Ok(rates.first().copied().unwrap_or(0))
+    }
+
+    /// Flows of `bytes` each, or without end, on paths of this one's site; none has begun.
+    pub(crate) fn traffic(
+        self,
+        sender: &Sender,
+        paths: &[Self],
+        bytes: Option<Bytes>,
+    ) -> Result<Traffic<Built>, Reason> {
+        let mtu = Bytes(paths.iter().map(|path| path.mtu()).min().unwrap_or(0));
+        let flow = |path: &Self| Flow {
+            from: path.from,
+            to: path.to,
+            bytes,
+            rtt: path.turn(mtu).ok().map(|(_, back)| back),
+        };
+        let flows: Vec<_> = paths.iter().map(flow).collect();
+        let mut traffic = Traffic::new(self.quiet()?, mtu, sender, &flows)?;
+        if let (2.., Some(network)) = (flows.len(), self.site.network_of(self.from)) {
+            traffic.make_uneven(network.line, 0);
+        }
+        Ok(traffic)
     }
 }
 
@@ -119,6 +138,27 @@ mod tests {
             assert!(
                 rate <= most && rate > most * 995 / 1_000,
                 "{bridges}: {rate} of {most}"
+            );
+        }
+        // Routers in place of bridges, and a first segment of longer frames, whose sender keeps to the path's.
+        let text = text.replace("[[bridge]]", "[[router]]").replacen(
+            "ethernet-100",
+            "ethernet-100:mtu=9000",
+            1,
+        );
+        let site = parse_site("row", &text, &|_| unreachable!()).unwrap();
+        for routers in 1..4_u16 {
+            let path = Between {
+                site: &site,
+                from: Port(0),
+                to: Port(2 * routers + 1),
+            };
+            let due = alone * u64::from(routers + 1) + Span::micros(30) * u64::from(routers);
+            assert_eq!(path.one_way(Bytes(1_500)).unwrap().0, due, "{routers}");
+            let rate = path.tcp(&sender).unwrap();
+            assert!(
+                rate <= most && rate > most * 995 / 1_000,
+                "{routers}: {rate} of {most}"
             );
         }
         let long = Between {

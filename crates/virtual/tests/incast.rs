@@ -1,8 +1,8 @@
 //! Many senders and one receiver: where the collapse begins, and what is left of the line.
 
-use sonde_link::{Headers, NetworkSpec, resolve, tcp_with_acks};
+use sonde_link::{Headers, NetworkSpec, Port, SiteSpec, parse_site, resolve, tcp_with_acks};
 use sonde_units::{Bytes, Span};
-use sonde_virtual::{Incast, Reason, Sender, incast};
+use sonde_virtual::{Incast, Reason, Sender, incast, incast_at};
 
 fn spec(selector: &str) -> NetworkSpec {
     resolve(selector, &|_| unreachable!()).unwrap()
@@ -140,5 +140,41 @@ fn lossless_media_lose_nothing() {
         );
         assert_eq!(result.completion.len(), usize::from(SENDERS), "{name}");
         assert!((0.9..=1.0).contains(&part), "{name}: {part}");
+    }
+}
+
+/// So many senders on HIPPI and their receiver on FDDI, with a router of this buffer between.
+fn behind_a_router(senders: u16, buffer: Bytes) -> SiteSpec {
+    let text = format!(
+        "name = \"x\"\nsummary = \"x\"\n\
+         [[segment]]\nname = \"ring\"\nnetwork = \"fddi:queue=16KiB\"\nhosts = [\"sink\"]\n\
+         [[segment]]\nname = \"hippi\"\nnetwork = \"hippi-800\"\nhosts = [\"from-[1-{senders}]\"]\n\
+         [[router]]\nname = \"r\"\njoins = [\"ring\", \"hippi\"]\nbuffer = \"{}B\"\n",
+        buffer.0
+    );
+    parse_site("x", &text, &|_| unreachable!()).unwrap()
+}
+
+/// HIPPI is loss free and FDDI slower, so the windows wait in the router. Not in its buffer are what its station took (half of a queue of 16 KiB: two
+/// frames), what is on the ring (one), and what has come but is not acknowledged yet (up to two): so many less are room enough, and no more.
+#[test]
+fn a_router_holds_the_sum_of_all_windows() {
+    /// Bytes of a full frame on FDDI, and frames of a window.
+    const FRAME: u64 = 4_352;
+    const WINDOW: u64 = 15;
+    let sender = Sender::era(Bytes(WINDOW * (FRAME - 40)));
+    for senders in [2, 4, 8, 16, 32] {
+        let lost = |frames: u64| {
+            let site = behind_a_router(senders, Bytes(frames * FRAME));
+            let outcome = incast_at(&site, Port(0), Bytes::kib(512), &sender);
+            outcome.unwrap().lost
+        };
+        let all = u64::from(senders) * WINDOW;
+        for less in 0..=3 {
+            assert_eq!(lost(all - less), 0, "{senders} {less}");
+        }
+        for less in [6, 7, all / 2] {
+            assert!(lost(all - less) > 0, "{senders} {less}");
+        }
     }
 }

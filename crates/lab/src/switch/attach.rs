@@ -10,6 +10,7 @@ use crate::config::{Attachment, Config};
 use crate::control::{Answer, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::port::Port;
+use crate::wire::Addresses;
 use sonde_link::SiteSpec;
 use sonde_sys::namespace::{self, Kind};
 use sonde_sys::tap::{self, Tap};
@@ -60,7 +61,7 @@ type Settings = Vec<(String, String)>;
 /// The ports of one network, which is the so manieth, and the settings of the first host as they read.
 pub(super) fn build(
     control: &OwnedFd,
-    config: &Config,
+    (config, addresses): (&Config, &Addresses),
     (number, site): (u16, &SiteSpec),
     (attachment, home): (Attachment, &OwnedFd),
     hosts: &[HostProcess],
@@ -74,6 +75,7 @@ pub(super) fn build(
         };
         let plan = Plan {
             config,
+            addresses,
             network: (number, spec),
             attachment,
             home,
@@ -83,9 +85,10 @@ pub(super) fn build(
             Attachment::Veth => None,
             _ => Some(device(control, config, &netns, home)??),
         };
-        let port = interface::build(&plan, plan.port(index as u16), &netns, tun)?;
+        let own = plan.port(index as u16);
+        let port = interface::build(&plan, own, &netns, tun)?;
         if index == 0 {
-            settings = interface::read_back(&plan, &netns, port.index)?;
+            settings = interface::read_back(&plan, own, &netns, port.index)?;
         }
         say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
         ports.push(port);

@@ -1,12 +1,16 @@
 //! One entry as a record of 48 bytes, little endian.
 //!
-//! Model:   time 0, kind 40. An offer: id 8, flow 16, length 24, sender 32, `Resolve` port 34, destination 36, admission 41,
-//!          kind of frame 42, class 43, ECN 44, kind of destination 45. A command: `command`. A delivery: id
-//!          8, real time 16 (all ones: none), port 32, mark 41. A loss: id 8, port 32, place 41, cause 42. All else is 0.
+//! Model:   time 0, kind 40. An offer: id 8, flow 16, length 24 (4 bytes), sender 32, port of `Resolve` and `Routed` 34, destination 36,
+//!          admission 41, kind of frame 42, class 43, ECN 44, kind of destination 45, TTL 46, whole 47. A command: `command`. A delivery: id
+//!          8, real time 16 (all ones: none), MTU of an answer 24, port 32, interfaces of routers 34 and 36, mark 41, edit 42, answer 43,
+//!          routers passed 44. A loss: id 8, port 32, place 41, cause 42. All else is 0.
 //! Checked: property `any_entry_round_trips`, property `any_record_is_read_or_refused`, `the_tables_follow_the_numbers`.
 
 use super::Entry;
-use crate::{Admission, Cause, Class, Ecn, Frame, FrameId, GroupId, Kind, Mark, Place, Port, To};
+use crate::{
+    Admission, Answer, Cause, Class, Ecn, Edit, Frame, FrameId, GroupId, Kind, Mark, Place, Port,
+    Routed, To,
+};
 use sonde_units::{Bytes, Instant};
 
 /// Bytes of a record.
@@ -36,6 +40,7 @@ impl Entry {
                 id,
                 to,
                 mark,
+                edit,
                 actual,
                 ..
             } => {
@@ -44,6 +49,7 @@ impl Entry {
                 r.u64(16, actual.map_or(NO_TIME, Instant::as_picos));
                 r.u16(32, to.0);
                 r.byte(41, mark as u8);
+                r.edit(&edit);
             }
             Self::Lost {
                 id,
@@ -87,6 +93,7 @@ impl Entry {
                 id,
                 to,
                 mark: pick(&MARKS, r.0[41]).ok_or("has an unknown mark")?,
+                edit: r.read_edit()?,
                 actual: if r.read_u64(16) == NO_TIME {
                     None
                 } else {
@@ -113,15 +120,16 @@ impl Entry {
 
 const TAG: usize = 40;
 const MARKS: [Mark; 3] = [Mark::Ok, Mark::Ce, Mark::Corrupt];
-const PLACES: [Place; 6] = [
+const PLACES: [Place; 7] = [
     Place::Station,
     Place::Path,
     Place::Output,
     Place::Medium,
     Place::Receiver,
     Place::Bridge,
+    Place::Router,
 ];
-const CAUSES: [Cause; 14] = [
+const CAUSES: [Cause; 15] = [
     Cause::TooLong,
     Cause::Overflow,
     Cause::Random,
@@ -136,6 +144,7 @@ const CAUSES: [Cause; 14] = [
     Cause::HostDown,
     Cause::Parted,
     Cause::Restart,
+    Cause::Expired,
 ];
 const ECNS: [Ecn; 3] = [Ecn::NotCapable, Ecn::Capable, Ecn::Experienced];
 
@@ -197,6 +206,11 @@ impl Record {
             Kind::Arp => (1, 0),
             Kind::Resolve(port) => (2, port.0),
             Kind::Other => (3, 0),
+            Kind::Routed(routed) => {
+                self.byte(46, routed.ttl);
+                self.byte(47, u8::from(routed.is_whole));
+                (4, routed.to.0)
+            }
         };
         let (to, place) = match frame.to {
             To::One(port) => (0, u32::from(port.0)),
@@ -212,6 +226,40 @@ impl Record {
         self.byte(45, to);
     }
 
+    fn edit(&mut self, edit: &Edit) {
+        let (kind, by, hops) = match *edit {
+            Edit::None => return,
+            Edit::Routed { by, hops } => (1, by, hops),
+            Edit::Answer { of, by, hops, what } => {
+                let (answer, mtu) = match what {
+                    Answer::Echo => (0, 0),
+                    Answer::TimeExceeded => (1, 0),
+                    Answer::TooLong { mtu } => (2, mtu),
+                };
+                self.u16(24, mtu);
+                self.u16(36, of.0);
+                self.byte(43, answer);
+                (2, by, hops)
+            }
+        };
+        self.u16(34, by.0);
+        self.byte(42, kind);
+        self.byte(44, hops);
+    }
+
+    fn read_edit(&self) -> Result<Edit, &'static str> {
+        let mtu = self.read_u16(24);
+        let answers = [Answer::Echo, Answer::TimeExceeded, Answer::TooLong { mtu }];
+        let what = pick(&answers, self.0[43]).ok_or("has an unknown answer")?;
+        let (by, of, hops) = (Port(self.read_u16(34)), Port(self.read_u16(36)), self.0[44]);
+        let edits = [
+            Edit::None,
+            Edit::Routed { by, hops },
+            Edit::Answer { of, by, hops, what },
+        ];
+        pick(&edits, self.0[42]).ok_or("has an unknown edit")
+    }
+
     fn read_frame(&self) -> Result<Frame, &'static str> {
         let len = self.read_u64(24);
         if len > u64::from(u32::MAX) {
@@ -219,7 +267,18 @@ impl Record {
         }
         let place = self.read_u32(36);
         let asked = Port(self.read_u16(34));
-        let kinds = [Kind::Ip, Kind::Arp, Kind::Resolve(asked), Kind::Other];
+        let routed = Routed {
+            to: asked,
+            ttl: self.0[46],
+            is_whole: self.0[47] != 0,
+        };
+        let kinds = [
+            Kind::Ip,
+            Kind::Arp,
+            Kind::Resolve(asked),
+            Kind::Other,
+            Kind::Routed(routed),
+        ];
         // What does not fit into a port is told by the comparison of bytes.
         let one = To::One(Port(place as u16));
         let ends = [one, To::All, To::Group(GroupId(place)), To::Unknown];
@@ -257,6 +316,13 @@ pub(super) mod tests {
             Just(Kind::Arp),
             any::<u16>().prop_map(|port| Kind::Resolve(Port(port))),
             Just(Kind::Other),
+            (any::<u16>(), any::<u8>(), any::<bool>()).prop_map(|(to, ttl, is_whole)| {
+                Kind::Routed(Routed {
+                    to: Port(to),
+                    ttl,
+                    is_whole,
+                })
+            }),
         ];
         let ecn = (0u8..3).prop_map(|i| ECNS[usize::from(i)]);
         let numbers = (any::<u64>(), any::<u32>(), any::<u8>(), any::<u64>());
@@ -272,6 +338,25 @@ pub(super) mod tests {
                 flow,
             },
         )
+    }
+
+    fn edits() -> impl Strategy<Value = Edit> {
+        let answer = prop_oneof![
+            Just(Answer::Echo),
+            Just(Answer::TimeExceeded),
+            any::<u16>().prop_map(|mtu| Answer::TooLong { mtu }),
+        ];
+        let port = || any::<u16>().prop_map(Port);
+        prop_oneof![
+            Just(Edit::None),
+            (port(), any::<u8>()).prop_map(|(by, hops)| Edit::Routed { by, hops }),
+            (port(), port(), any::<u8>(), answer).prop_map(|(of, by, hops, what)| Edit::Answer {
+                of,
+                by,
+                hops,
+                what
+            }),
+        ]
     }
 
     /// Entries of a network with four ports, in any order.
@@ -295,16 +380,18 @@ pub(super) mod tests {
                 any::<u64>(),
                 ports(),
                 index(3),
-                prop::option::of(at())
+                prop::option::of(at()),
+                edits()
             )
-                .prop_map(|(at, id, to, mark, actual)| Entry::Deliver {
+                .prop_map(|(at, id, to, mark, actual, edit)| Entry::Deliver {
                     at,
                     id: FrameId(id),
                     to,
                     mark: MARKS[mark],
+                    edit,
                     actual,
                 }),
-            (at(), any::<u64>(), ports(), index(5), index(14)).prop_map(
+            (at(), any::<u64>(), ports(), index(7), index(15)).prop_map(
                 |(at, id, to, place, cause)| Entry::Lost {
                     at,
                     id: FrameId(id),

@@ -1,99 +1,41 @@
 //! Several segments with what joins them, as one network.
 //!
-//! Model:   the ports are the hosts, then the interfaces of the bridges, in the order of the file. Each is a station of its segment, which is a
-//!          network of its own: a bridge waits for the token, it collides. A frame crosses segment after segment as a frame of each. On a
+//! Model:   the ports are the hosts, then the interfaces of the bridges, then those of the routers, in the order of the file. Each is a station of
+//!          its segment, which is a network of its own: a bridge waits for the token, it collides. A frame crosses segment after segment as a frame of each. On a
 //!          medium that stations share, every bridge hears every frame; the switch of a star sends on what it has not heard of to all its
-//!          stations, as a bridge does to all its other segments. Steps of segments and bridges are done in the order of their times, at equal
+//!          stations, as a bridge does to all its other segments. Steps of segments and nodes are done in the order of their times, at equal
 //!          times segments first, in the order of the file. Every host that a frame is for has one copy of it: delivered, or lost once,
 //!          wherever that was; what comes to others is not told. A command that names no host is for every segment that has
-//!          such a thing. A buffer is what a bridge holds beside the queues of its stations.
-//! Source:  IEEE 802.1D-1998 §7.7 (forwarding), §7.8 (learning), §7.9 (ageing). Deviations: the tree is fixed, no bridge sends frames
-//!          of its own, and the switch of a star knows its own stations from the start.
-//! Checked: `tests/site.rs`.
+//!          such a thing. A buffer is what a bridge or router holds beside the queues of its stations.
+//!          What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
+//!          router answers goes back to its sender under the same name, told by the [`Edit`] of its arrival.
+//! Source:  IEEE 802.1D-1998 §7.7 to §7.9; RFC 1812. Deviations: the tree is fixed, no bridge sends frames of its own, and the switch of a star
+//!          knows its own stations from the start; routers know the link addresses of hosts, and cut nothing up.
+//! Checked: `tests/site.rs`, `tests/router.rs`.
 
+pub(crate) mod catalogue;
 mod due;
+mod node;
+mod part;
 pub(crate) mod spec;
+mod subnets;
 
 use crate::calendar::Calendar;
 use crate::network::{Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused};
 use crate::slab::Slab;
+use crate::spec::Resolution;
 use crate::{
-    Captured, Class, Counters, Ecn, Frame, FrameId, Kind, Port, SpecError, To, build_with,
+    Captured, Class, Counters, Datagram, Ecn, Edit, Frame, FrameId, Kind, Port, SpecError, To,
+    build_with,
 };
 use due::Due;
+pub use node::NodeCounters;
+use node::{Does, Node, Packet};
+use part::{Heard, Part, ways};
 use sonde_units::{Bytes, Instant, Span};
-use spec::{SiteSpec, inside};
+use spec::{SiteSpec, Works, inside};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// A segment while it runs.
-struct Part {
-    net: Box<dyn Network + Send>,
-    /// By station: its port in the whole.
-    ports: Vec<Port>,
-    /// Stations of bridges.
-    bridges: Vec<u16>,
-    /// All stations hear what one sends to another.
-    is_shared: bool,
-    /// By host: the station by which it is reached.
-    way: Vec<u16>,
-    /// At which stations the switch of a star heard hosts that are behind bridges.
-    heard: Heard,
-}
-
-/// Where hosts were heard last, and when.
-struct Heard {
-    ageing: Span,
-    of: BTreeMap<Port, (u16, Instant)>,
-}
-
-impl Heard {
-    fn new(ageing: Span) -> Self {
-        Self {
-            ageing,
-            of: BTreeMap::new(),
-        }
-    }
-
-    fn learn(&mut self, now: Instant, host: Port, at: u16) {
-        self.of.insert(host, (at, now));
-    }
-
-    fn find(&self, now: Instant, host: Port) -> Option<u16> {
-        let (at, when) = self.of.get(&host)?;
-        (now.since(*when) < self.ageing).then_some(*at)
-    }
-}
-
-/// A bridge while it runs.
-struct Bridge {
-    frame_time: Span,
-    byte_time: Span,
-    latency: Span,
-    buffer: Bytes,
-    /// By interface: the segment and its station there.
-    at: Vec<(usize, u16)>,
-    heard: Heard,
-    held: Bytes,
-    free_at: Instant,
-    /// What the processor has, with where it shall go.
-    jobs: VecDeque<(usize, Vec<usize>)>,
-    /// By interface: what waits for its station.
-    outputs: Vec<VecDeque<usize>>,
-    counts: BridgeCounters,
-}
-
-/// What a bridge did with the frames that it heard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BridgeCounters {
-    /// Sent on to the one segment where their destination was heard.
-    pub forwarded: u64,
-    /// Sent to all other segments, since it was heard nowhere, or since they are for all.
-    pub flooded: u64,
-    /// Left alone: their destination is where they came from.
-    pub filtered: u64,
-    /// Lost for want of room.
-    pub dropped: u64,
-}
+pub use subnets::Subnets;
 
 /// A frame that was taken.
 struct Book {
@@ -126,41 +68,46 @@ impl Left {
     }
 }
 
+/// From where to where a frame goes, as far as the next router.
+#[derive(Clone, Copy)]
+struct Hop {
+    from: Port,
+    to: To,
+    /// Its layer-3 bytes, which are fewer of an answer.
+    len: Bytes,
+    /// What routers know of it; none of what no router sends on.
+    datagram: Option<Datagram>,
+}
+
 /// A frame on one segment.
 #[derive(Clone, Copy)]
 struct Transit {
     book: usize,
+    hop: Hop,
     station: u16,
     mark: Mark,
     /// It is addressed to one station of the segment.
     is_to_one: bool,
 }
 
-/// A frame in a bridge.
-struct Packet {
-    book: usize,
-    mark: Mark,
-    len: Bytes,
-    /// Interfaces that it has still to leave by.
-    left: usize,
-}
-
 /// A site as one network.
 pub struct Internetwork {
     now: Instant,
     parts: Vec<Part>,
-    bridges: Vec<Bridge>,
+    /// The bridges, then the routers.
+    nodes: Vec<Node>,
+    subnets: Subnets,
     hosts: u16,
     /// By port: segment and station.
     at: Vec<(usize, u16)>,
-    /// By port behind the hosts: bridge and interface.
+    /// By port behind the hosts: node and interface.
     interfaces: Vec<(usize, usize)>,
     books: Slab<Book>,
     transits: Slab<Transit>,
     packets: Slab<Packet>,
     /// When the segments have something to tell.
     due: Due,
-    /// Bridges whose processor is done with a frame.
+    /// Nodes whose processor is done with a frame.
     calendar: Calendar<usize>,
     events: VecDeque<Event>,
     delivered: Vec<(u64, Bytes)>,
@@ -188,50 +135,59 @@ impl Internetwork {
         seed: u64,
         capture: &[Captured],
     ) -> Result<Self, SpecError> {
-        let joined = site.joined().map_err(|problem| SpecError {
+        let subnets = site.subnets().map_err(|problem| SpecError {
             key: "segment",
             problem,
         })?;
         let hosts = site.count();
-        let mut at = site.places();
-        let mut interfaces = Vec::new();
+        let at = subnets.at.clone();
         let mut stations: Vec<Vec<Port>> = vec![Vec::new(); site.segment.len()];
         for (port, (segment, _)) in (0..).zip(&at) {
             stations[*segment].push(Port(port));
         }
-        let mut bridges = Vec::new();
-        for (number, (spec, joined)) in site.bridge.iter().zip(&joined).enumerate() {
-            let mut own = Vec::new();
-            for (interface, segment) in joined.iter().enumerate() {
-                let station = (*segment, stations[*segment].len() as u16);
-                stations[*segment].push(Port(at.len() as u16));
-                at.push(station);
-                interfaces.push((number, interface));
-                own.push(station);
-            }
-            bridges.push(Bridge {
-                frame_time: spec.frame_time,
-                byte_time: spec.byte_time,
-                latency: spec.latency,
-                buffer: spec.buffer,
-                outputs: own.iter().map(|_| VecDeque::new()).collect(),
-                at: own,
-                heard: Heard::new(spec.ageing),
+        let (mut nodes, mut interfaces) = (Vec::new(), Vec::new());
+        let mut node = |works: Works, joined: &[usize], does: Does| {
+            let first = Port(hosts + interfaces.len() as u16);
+            let number = nodes.len();
+            interfaces.extend((0..joined.len()).map(|interface| (number, interface)));
+            let own = usize::from(first.0);
+            nodes.push(Node {
+                does,
+                frame_time: works.frame_time,
+                byte_time: works.byte_time,
+                latency: works.latency,
+                buffer: works.buffer,
+                at: at[own..own + joined.len()].to_vec(),
+                first,
                 held: Bytes::ZERO,
                 free_at: Instant::START,
                 jobs: VecDeque::new(),
-                counts: BridgeCounters::default(),
+                outputs: joined.iter().map(|_| VecDeque::new()).collect(),
+                counts: NodeCounters::default(),
             });
+        };
+        for (spec, joined) in site.bridge.iter().zip(&subnets.bridges) {
+            node(spec.works(), joined, Does::Bridge(Heard::new(spec.ageing)));
         }
+        for (number, (spec, joined)) in site.router.iter().zip(&subnets.routers).enumerate() {
+            node(spec.works(), joined, Does::Route(subnets.table(number)));
+        }
+        let bridges: Vec<Vec<(usize, u16)>> = nodes[..site.bridge.len()]
+            .iter()
+            .map(|node| node.at.clone())
+            .collect();
+        let last = bridges.iter().map(Vec::len).sum::<usize>() as u16 + hosts;
         let mut parts = Vec::new();
         for (segment, (one, ports)) in site.segment.iter().zip(stations).enumerate() {
-            let is_bridge = |station: &u16| ports[usize::from(*station)].0 >= hosts;
+            let is_bridge = |station: &u16| (hosts..last).contains(&ports[usize::from(*station)].0);
             let seed = seed.wrapping_add(segment as u64);
             parts.push(Part {
                 net: build_with(&one.network, ports.len() as u16, seed, capture.to_vec())?,
+                mtu: one.network.mtu,
                 bridges: (0..ports.len() as u16).filter(is_bridge).collect(),
+                is_served: one.network.resolution() == Resolution::Server,
                 is_shared: one.network.bus.is_some() || one.network.token.is_some(),
-                way: ways(segment, hosts, &at, &bridges),
+                way: ways(segment, &at, &bridges),
                 heard: Heard::new(AGEING),
                 ports,
             });
@@ -245,7 +201,8 @@ impl Internetwork {
             delivered: vec![(0, Bytes::ZERO); usize::from(hosts)],
             due,
             parts,
-            bridges,
+            nodes,
+            subnets,
             hosts,
             at,
             interfaces,
@@ -263,9 +220,9 @@ impl Internetwork {
         self.hosts
     }
 
-    /// What each bridge did so far.
-    pub fn bridges(&self) -> Vec<BridgeCounters> {
-        self.bridges.iter().map(|bridge| bridge.counts).collect()
+    /// What each bridge did so far, then each router.
+    pub fn nodes(&self) -> Vec<NodeCounters> {
+        self.nodes.iter().map(|node| node.counts).collect()
     }
 
     fn enter(&mut self, now: Instant) {
@@ -295,9 +252,9 @@ impl Internetwork {
     /// Takes an event of a segment, polled at `now`.
     fn hear(&mut self, segment: usize, now: Instant, event: Event) {
         match event {
-            Event::Deliver { at, id, to, mark } => {
-                self.arrive(segment, at, id.0 as usize, to.0, mark)
-            }
+            Event::Deliver {
+                at, id, to, mark, ..
+            } => self.arrive(segment, at, id.0 as usize, to.0, mark),
             Event::Lost {
                 at,
                 id,
@@ -308,15 +265,15 @@ impl Internetwork {
                 let Some(transit) = self.transits.get(id.0 as usize).copied() else {
                     return;
                 };
-                // What is lost to its own sender is lost to all that it was for.
-                let way = |part: &Part, host: Port| part.way.get(usize::from(host.0)).copied();
-                let is_lost = |part: &Part, host: Port| match way(part, host) {
-                    _ if to.0 == transit.station => {
-                        way(part, host) != Some(to.0) || part.ports[usize::from(to.0)] == host
-                    }
-                    by => by == Some(to.0),
+                // What is lost to its own sender is lost to all that it was for on this segment.
+                let part = &self.parts[segment];
+                let is_own = to.0 == transit.station;
+                let is_gone = |port: Port| match part.way_to(port) == Some(to.0) {
+                    true => !is_own || part.ports[usize::from(to.0)] == port,
+                    false => is_own,
                 };
-                self.lose(at, transit.book, segment, is_lost, (place, cause));
+                let gone = self.copies_of(transit.book, &transit.hop, is_gone);
+                self.lose(at, transit.book, gone, (place, cause));
             }
             Event::Done { id } => {
                 if let Some(transit) = self.transits.remove(id.0 as usize) {
@@ -325,7 +282,7 @@ impl Internetwork {
             }
             Event::Ready { at, port, class } => match self.end(segment, port.0) {
                 (port, None) => self.events.push_back(Event::Ready { at, port, class }),
-                (_, Some((bridge, interface))) => self.send(now, bridge, interface),
+                (_, Some((node, interface))) => self.send(now, node, interface),
             },
             Event::Busy { at, port, span } => {
                 if let (port, None) = self.end(segment, port.0) {
@@ -346,7 +303,7 @@ impl Internetwork {
         }
     }
 
-    /// The port of a station, and its bridge and interface if it is one's.
+    /// The port of a station, and its node and interface if it is one's.
     fn end(&self, segment: usize, station: u16) -> (Port, Option<(usize, usize)>) {
         let port = self.parts[segment].ports[usize::from(station)];
         let behind = port.0.checked_sub(self.hosts).map(usize::from);
@@ -367,8 +324,8 @@ impl Internetwork {
             _ => Mark::Ok,
         };
         match self.end(segment, station) {
-            (port, None) => self.deliver(at, transit.book, port, mark),
-            (_, Some(by)) => self.bridge(at, by, transit.book, mark),
+            (port, None) => self.deliver(at, transit.book, &transit.hop, port, mark),
+            (_, Some(by)) => self.take_in(at, by, transit.book, transit.hop, mark),
         }
         let part = &self.parts[segment];
         if transit.is_to_one && part.is_shared {
@@ -376,45 +333,71 @@ impl Internetwork {
             let others = others.filter(|other| ![station, transit.station].contains(other));
             for other in others.collect::<Vec<_>>() {
                 if let (_, Some(by)) = self.end(segment, other) {
-                    self.bridge(at, by, transit.book, mark);
+                    self.take_in(at, by, transit.book, transit.hop, mark);
                 }
             }
         }
     }
 
-    fn deliver(&mut self, at: Instant, book: usize, to: Port, mark: Mark) {
+    fn deliver(&mut self, at: Instant, book: usize, hop: &Hop, to: Port, mark: Mark) {
         let Some(book) = self.books.get_mut(book) else {
             return;
         };
+        let is_for = match (hop.to, &book.left) {
+            (To::One(port), _) => port == to,
+            // An address server's answer.
+            (To::All, Left::One(_)) => true,
+            (To::All | To::Group(_) | To::Unknown, _) => to != hop.from,
+        };
         // A frame that a fault doubled comes twice.
-        if book.frame.is_for(to) {
+        if is_for {
             book.left.take(to);
             let counted = &mut self.delivered[usize::from(to.0)];
-            *counted = (counted.0 + 1, counted.1 + book.frame.len);
-            let id = book.frame.id;
-            self.events.push_back(Event::Deliver { at, id, to, mark });
+            *counted = (counted.0 + 1, counted.1 + hop.len);
+            self.events.push_back(Event::Deliver {
+                at,
+                id: book.frame.id,
+                to,
+                mark,
+                edit: hop.edit(),
+            });
         }
     }
 
-    /// The copies of some hosts, by their way on a segment, are gone.
-    fn lose(
-        &mut self,
-        at: Instant,
-        book: usize,
-        segment: usize,
-        is_lost: impl Fn(&Part, Port) -> bool,
-        (place, cause): (Place, Cause),
-    ) {
+    /// Whose copies of a frame go by a station of a segment.
+    fn behind(&self, book: usize, hop: &Hop, (segment, station): (usize, u16)) -> Vec<Port> {
+        let part = &self.parts[segment];
+        self.copies_of(book, hop, |port| part.way_to(port) == Some(station))
+    }
+
+    /// Whose copies of a frame are neither delivered nor lost, of the ports for which this holds on a segment.
+    fn copies_of(&self, book: usize, hop: &Hop, is_of: impl Fn(Port) -> bool) -> Vec<Port> {
+        match hop.to {
+            To::One(port) if is_of(port) => self.all_left(book),
+            To::One(_) => Vec::new(),
+            _ => self
+                .books
+                .get(book)
+                .map_or_else(Vec::new, |book| book.left.of(is_of)),
+        }
+    }
+
+    /// Whose copies of a frame are neither delivered nor lost.
+    fn all_left(&self, book: usize) -> Vec<Port> {
+        self.books
+            .get(book)
+            .map_or_else(Vec::new, |book| book.left.of(|_| true))
+    }
+
+    /// The copies of these hosts are gone.
+    fn lose(&mut self, at: Instant, book: usize, gone: Vec<Port>, (place, cause): (Place, Cause)) {
         let Some(book) = self.books.get_mut(book) else {
             return;
         };
-        let part = &self.parts[segment];
-        for to in book.left.of(|host| is_lost(part, host)) {
+        for to in gone {
             book.left.take(to);
-            *self
-                .lost
-                .entry((place, cause, book.frame.from))
-                .or_default() += 1;
+            let key = (place, cause, book.frame.from);
+            *self.lost.entry(key).or_default() += 1;
             self.events.push_back(Event::Lost {
                 at,
                 id: book.frame.id,
@@ -425,7 +408,7 @@ impl Internetwork {
         }
     }
 
-    /// A frame is once less on a segment or in a bridge.
+    /// A frame is once less on a segment or in a node.
     fn leave(&mut self, now: Instant, number: usize) {
         let Some(book) = self.books.get_mut(number) else {
             return;
@@ -435,128 +418,10 @@ impl Internetwork {
             return;
         }
         // Nothing is left of a frame on a tree; a copy that a bridge left alone would be told here.
-        self.lose(
-            now,
-            number,
-            0,
-            |_, _| true,
-            (Place::Bridge, Cause::NoSuchPort),
-        );
+        let gone = self.all_left(number);
+        self.lose(now, number, gone, (Place::Bridge, Cause::NoSuchPort));
         if let Some(book) = self.books.remove(number) {
             self.events.push_back(Event::Done { id: book.frame.id });
-        }
-    }
-
-    /// A bridge hears a frame.
-    fn bridge(
-        &mut self,
-        at: Instant,
-        (number, interface): (usize, usize),
-        book: usize,
-        mark: Mark,
-    ) {
-        let Some(frame) = self.books.get(book).map(|book| book.frame) else {
-            return;
-        };
-        let bridge = &mut self.bridges[number];
-        let (segment, station) = bridge.at[interface];
-        let behind =
-            move |part: &Part, host: Port| part.way.get(usize::from(host.0)) == Some(&station);
-        if mark == Mark::Corrupt {
-            return self.lose(at, book, segment, behind, (Place::Bridge, Cause::Random));
-        }
-        bridge.heard.learn(at, frame.from, interface as u16);
-        let others = (0..bridge.at.len()).filter(|other| *other != interface);
-        let is_host = |to: Port| to.0 < self.hosts && to != frame.from;
-        let found = match frame.to {
-            To::One(to) if is_host(to) => bridge.heard.find(at, to).map(usize::from),
-            _ => None,
-        };
-        let outs = match found {
-            Some(out) if out == interface => {
-                bridge.counts.filtered += 1;
-                return;
-            }
-            Some(out) => vec![out],
-            None => others.collect(),
-        };
-        if bridge.held + frame.len > bridge.buffer {
-            bridge.counts.dropped += 1;
-            return self.lose(at, book, segment, behind, (Place::Bridge, Cause::Overflow));
-        }
-        match found {
-            Some(_) => bridge.counts.forwarded += 1,
-            None => bridge.counts.flooded += 1,
-        }
-        bridge.held += frame.len;
-        let takes = bridge.frame_time + bridge.byte_time * frame.len.0;
-        bridge.free_at = bridge.free_at.max(at) + takes;
-        let packet = self.packets.insert(Packet {
-            book,
-            mark,
-            len: frame.len,
-            left: outs.len(),
-        });
-        bridge.jobs.push_back((packet, outs));
-        self.calendar
-            .insert(bridge.free_at + bridge.latency, number);
-        if let Some(book) = self.books.get_mut(book) {
-            book.alive += 1;
-        }
-    }
-
-    /// The processor of the bridge that is due first is done with a frame.
-    fn process(&mut self) {
-        let Some((now, number)) = self.calendar.pop() else {
-            return;
-        };
-        let bridge = &mut self.bridges[number];
-        let Some((packet, outs)) = bridge.jobs.pop_front() else {
-            return;
-        };
-        let book = self.packets.get(packet).map(|packet| packet.book);
-        if let Some(book) = book.and_then(|book| self.books.get_mut(book)) {
-            book.alive += outs.len() as u32 - 1;
-        }
-        for out in &outs {
-            bridge.outputs[*out].push_back(packet);
-        }
-        for out in outs {
-            self.send(now, number, out);
-        }
-    }
-
-    /// A bridge sends what waits at an interface, as far as its station wants it.
-    fn send(&mut self, now: Instant, number: usize, interface: usize) {
-        let (segment, station) = self.bridges[number].at[interface];
-        while let Some(&packet) = self.bridges[number].outputs[interface].front() {
-            let Some(&Packet {
-                book, mark, len, ..
-            }) = self.packets.get(packet)
-            else {
-                return;
-            };
-            let Some(frame) = self.books.get(book).map(|book| book.frame) else {
-                return;
-            };
-            let is_wanted = self.parts[segment].net.ready(Port(station), frame.class);
-            if !is_wanted || self.put(now, book, (segment, station), mark) == Admission::Blocked {
-                return;
-            }
-            let part = &mut self.parts[segment];
-            if !part.is_shared {
-                part.heard.learn(now, frame.from, station);
-            }
-            let bridge = &mut self.bridges[number];
-            bridge.outputs[interface].pop_front();
-            let left = self.packets.get_mut(packet).map_or(0, |packet| {
-                packet.left -= 1;
-                packet.left
-            });
-            if left == 0 {
-                self.packets.remove(packet);
-                bridge.held -= len;
-            }
         }
     }
 
@@ -565,6 +430,7 @@ impl Internetwork {
         &mut self,
         now: Instant,
         book: usize,
+        hop: Hop,
         (segment, station): (usize, u16),
         mark: Mark,
     ) -> Admission {
@@ -572,9 +438,10 @@ impl Internetwork {
             return Admission::Taken;
         };
         let part = &mut self.parts[segment];
-        let to = part.to(now, &frame, station);
+        let to = part.to(now, hop.to, station);
         let id = self.transits.insert(Transit {
             book,
+            hop,
             station,
             mark,
             is_to_one: matches!(to, To::One(_)),
@@ -585,6 +452,7 @@ impl Internetwork {
                 id: FrameId(id as u64),
                 from: Port(station),
                 to,
+                len: hop.len,
                 kind: part.kind(frame.kind),
                 ecn: if mark == Mark::Ce {
                     Ecn::Experienced
@@ -601,79 +469,73 @@ impl Internetwork {
         admission
     }
 
-    /// The hosts that a frame is for; of one that is for nobody its sender, to whom that is told.
-    fn copies(&self, frame: &Frame) -> Left {
-        match frame.to {
-            To::One(to) if to.0 < self.hosts => Left::One(Some(to)),
-            To::One(_) => Left::One(Some(frame.from)),
-            To::All | To::Group(_) | To::Unknown => Left::Many(
-                (0..self.hosts)
-                    .map(Port)
-                    .filter(|host| *host != frame.from)
-                    .collect(),
-            ),
-        }
-    }
-}
-
-impl Part {
-    /// To whom of the segment's stations a frame is addressed that `station` sends.
-    fn to(&self, now: Instant, frame: &Frame, station: u16) -> To {
-        let To::One(host) = frame.to else {
-            return frame.to;
+    /// How a host's frame sets out: one for a host of another subnet to the router on the way there.
+    fn set_out(&self, frame: &Frame) -> Hop {
+        let plain = Hop {
+            from: frame.from,
+            to: frame.to,
+            len: frame.len,
+            datagram: None,
         };
-        let Some(&by) = self.way.get(usize::from(host.0)) else {
-            // Nobody has it: its own sender, which the segment refuses.
-            return To::One(Port(station));
-        };
-        let is_own = self.ports.get(usize::from(by)) == Some(&host);
-        match self.heard.find(now, host) {
-            _ if is_own || self.is_shared => To::One(Port(by)),
-            Some(at) => To::One(Port(at)),
-            None => To::Unknown,
-        }
-    }
-
-    fn kind(&self, kind: Kind) -> Kind {
-        match kind {
-            Kind::Resolve(host) => match self.way.get(usize::from(host.0)) {
-                Some(station) => Kind::Resolve(Port(*station)),
-                None => Kind::Arp,
+        let own = self.subnet(frame.from);
+        match (frame.to, frame.kind) {
+            (To::One(_), Kind::Routed(routed)) => Hop {
+                datagram: Some(Datagram::of(routed.to, routed.ttl, routed.is_whole)),
+                ..plain
             },
-            kind => kind,
+            (To::One(to), Kind::Ip) if to.0 < self.hosts => {
+                match self.subnets.gateway(own, self.subnet(to)) {
+                    Some(router) => Hop {
+                        to: To::One(router),
+                        datagram: Some(Datagram::of(to, Datagram::TTL, false)),
+                        ..plain
+                    },
+                    None => plain,
+                }
+            }
+            _ => plain,
         }
     }
-}
 
-/// By host: the station of a segment by which it is reached.
-fn ways(segment: usize, hosts: u16, at: &[(usize, u16)], bridges: &[Bridge]) -> Vec<u16> {
-    let mut way = vec![u16::MAX; usize::from(hosts)];
-    // Segments to look at, with the station here by which they are reached.
-    let mut found: BTreeMap<usize, Option<u16>> = BTreeMap::from([(segment, None)]);
-    let mut next = vec![segment];
-    while let Some(from) = next.pop() {
-        let by = found.get(&from).copied().flatten();
-        for bridge in bridges {
-            let Some((_, station)) = bridge.at.iter().find(|(joined, _)| *joined == from) else {
-                continue;
-            };
-            let by = by.or((from == segment).then_some(*station));
-            for (other, _) in &bridge.at {
-                if !found.contains_key(other) {
-                    found.insert(*other, by);
-                    next.push(*other);
-                }
+    /// The subnet of a port that is there.
+    fn subnet(&self, port: Port) -> usize {
+        let (segment, _) = self.at[usize::from(port.0)];
+        self.subnets.of[segment]
+    }
+
+    /// The hosts that a frame is for; of one that is for no host its sender, to whom an answer or the loss is told.
+    fn copies(&self, frame: &Frame, hop: &Hop) -> Left {
+        let one = |to: Port| Left::One(Some(if to.0 < self.hosts { to } else { frame.from }));
+        let (segment, _) = self.at[usize::from(frame.from.0)];
+        let is_served = self.parts[segment].is_served;
+        match (frame.to, hop.datagram, frame.kind) {
+            (To::One(_), Some(datagram), _) => one(datagram.to),
+            (To::One(to), None, _) => one(to),
+            (To::All, _, Kind::Resolve(_)) if is_served => Left::One(Some(frame.from)),
+            (To::All | To::Group(_) | To::Unknown, ..) => {
+                let own = self.subnet(frame.from);
+                let others = (0..self.hosts).map(Port).filter(|host| *host != frame.from);
+                Left::Many(others.filter(|host| self.subnet(*host) == own).collect())
             }
         }
     }
-    for (host, (of, station)) in way.iter_mut().zip(at) {
-        match found.get(of) {
-            Some(None) => *host = *station,
-            Some(Some(by)) => *host = *by,
-            None => {}
+}
+
+impl Hop {
+    /// What routers made of it.
+    fn edit(&self) -> Edit {
+        let by = self.from;
+        match self.datagram {
+            None => Edit::None,
+            Some(Datagram {
+                answer: Some((of, what)),
+                hops,
+                ..
+            }) => Edit::Answer { of, by, hops, what },
+            Some(Datagram { hops: 0, .. }) => Edit::None,
+            Some(Datagram { hops, .. }) => Edit::Routed { by, hops },
         }
     }
-    way
 }
 
 /// What joins the hosts of a site, ready to be driven, with captured frames for flows that replay them: what both clocks use.
@@ -698,13 +560,14 @@ impl Network for Internetwork {
             frame.from.0 < self.hosts,
             "the sender is a host of the site"
         );
-        let left = self.copies(&frame);
+        let hop = self.set_out(&frame);
+        let left = self.copies(&frame, &hop);
         let book = self.books.insert(Book {
             frame,
             alive: 1,
             left,
         });
-        let admission = self.put(now, book, self.at[usize::from(frame.from.0)], Mark::Ok);
+        let admission = self.put(now, book, hop, self.at[usize::from(frame.from.0)], Mark::Ok);
         if admission == Admission::Blocked {
             self.books.remove(book);
         }

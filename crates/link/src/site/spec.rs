@@ -11,14 +11,15 @@
     clippy::arithmetic_side_effects
 )]
 
+use super::subnets::Subnets;
 use crate::{CatalogueError, Command, FaultSpec, NetworkSpec, Port, Refused, resolve};
 use serde::{Deserialize, Serialize};
 use sonde_units::{Bytes, Span, excerpt, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
-/// The most hosts of a site, and the most segments and bridges.
-pub const SITE_HOSTS_MAX: usize = 4_096;
+/// The most hosts of a site, and the most segments.
+const SITE_HOSTS_MAX: usize = 4_096;
 const PARTS_MAX: usize = 1_024;
 
 /// Segments with what joins them; `N` is how a segment's network is said.
@@ -31,9 +32,12 @@ pub struct SiteSpec<N = NetworkSpec> {
     pub summary: String,
     /// The segments.
     pub segment: Vec<Segment<N>>,
-    /// What joins them.
+    /// What joins them to subnets.
     #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
     pub bridge: Vec<Bridge>,
+    /// What leads from one subnet to another.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub router: Vec<Router>,
     /// Where each figure comes from, by key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub cite: BTreeMap<String, String>,
@@ -80,7 +84,60 @@ pub struct Bridge {
     pub ageing: Span,
 }
 
+/// A router between subnets: it sends datagrams on by their addresses, by the shortest way.
+///
+/// It keeps a datagram until its last bit is there and has one processor, as a bridge has. It answers what is too old, or too long for the next
+/// segment and may not be cut up, and echo requests for itself; it cuts nothing up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Router {
+    /// Its name.
+    pub name: String,
+    /// The segments that it joins, two or more, each of another subnet.
+    pub joins: Vec<String>,
+    /// What its processor takes for a datagram.
+    #[serde(default)]
+    pub frame_time: Span,
+    /// And for each byte of it.
+    #[serde(default)]
+    pub byte_time: Span,
+    /// From there to the station.
+    #[serde(default)]
+    pub latency: Span,
+    /// Layer-3 bytes that it holds at most, for all segments together.
+    #[serde(default = "Bridge::usual_buffer")]
+    pub buffer: Bytes,
+}
+
+/// What a node takes for a frame, and holds.
+pub(crate) struct Works {
+    pub frame_time: Span,
+    pub byte_time: Span,
+    pub latency: Span,
+    pub buffer: Bytes,
+}
+
+impl Router {
+    pub(crate) fn works(&self) -> Works {
+        Works {
+            frame_time: self.frame_time,
+            byte_time: self.byte_time,
+            latency: self.latency,
+            buffer: self.buffer,
+        }
+    }
+}
+
 impl Bridge {
+    pub(crate) fn works(&self) -> Works {
+        Works {
+            frame_time: self.frame_time,
+            byte_time: self.byte_time,
+            latency: self.latency,
+            buffer: self.buffer,
+        }
+    }
+
     const fn usual_buffer() -> Bytes {
         Bytes::kib(512)
     }
@@ -88,55 +145,6 @@ impl Bridge {
     /// IEEE 802.1D-1998, table 7-4.
     const fn usual_ageing() -> Span {
         Span::secs(300)
-    }
-}
-
-/// The sites that come with sonde, the simplest first.
-const FILES: [(&str, &str); 2] = [
-    (
-        "two-rooms",
-        include_str!("../../catalogue/sites/two-rooms.toml"),
-    ),
-    (
-        "rus-campus",
-        include_str!("../../catalogue/sites/rus-campus.toml"),
-    ),
-];
-
-/// The sites that come with sonde.
-pub fn sites() -> Vec<SiteSpec> {
-    let of = |(name, text): &(&str, &str)| {
-        parse_site(name, text, &|_| Err("it names no file".into())).ok()
-    };
-    FILES.iter().filter_map(of).collect()
-}
-
-/// The site of a selector: a name of [`sites`], or a file's path, which has a `/`, read by `read`.
-///
-/// # Errors
-/// [`SiteError`], also where there is no such site or file.
-pub fn resolve_site(
-    selector: &str,
-    read: &dyn Fn(&str) -> Result<String, String>,
-) -> Result<SiteSpec, SiteError> {
-    if let Some((name, text)) = FILES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(selector))
-    {
-        return parse_site(name, text, read);
-    }
-    if !selector.contains('/') {
-        return Err(SiteError::Unknown {
-            name: selector.to_owned(),
-            known: FILES.map(|(name, _)| name).join(", "),
-        });
-    }
-    match read(selector) {
-        Ok(text) => parse_site(selector, &text, read),
-        Err(problem) => Err(SiteError::Read {
-            file: selector.to_owned(),
-            problem,
-        }),
     }
 }
 
@@ -248,6 +256,7 @@ pub fn parse_site(
         summary: told.summary,
         segment,
         bridge: told.bridge,
+        router: told.router,
         cite: told.cite,
     };
     match site.check() {
@@ -301,6 +310,7 @@ impl SiteSpec {
                 hosts: (1..=hosts).map(|number| format!("h{number}")).collect(),
             }],
             bridge: Vec::new(),
+            router: Vec::new(),
             cite: BTreeMap::new(),
         }
     }
@@ -349,14 +359,25 @@ impl SiteSpec {
         all.max().unwrap_or(0)
     }
 
-    /// Bridges between two segments; none where one is not there.
-    pub fn bridges_between(&self, from: usize, to: usize) -> Option<u32> {
-        let joined = self.joined().ok()?;
+    /// The longest frame that comes from one host to another as one; none where one is not there.
+    pub fn path_mtu(&self, from: Port, to: Port) -> Option<u64> {
+        let subnets = self.subnets().ok()?;
+        let (from, to) = (subnets.of_port(from)?, subnets.of_port(to)?);
+        let mtu = |segment: usize| self.segment.get(segment).map(|one| one.network.mtu);
+        // What bridges join has one MTU.
+        let of = |subnet| mtu(subnets.of.iter().position(|of| *of == subnet)?);
+        subnets.way(from, to).filter_map(of).min()
+    }
+
+    /// Bridges and routers between two segments; none where one is not there.
+    pub fn nodes_between(&self, from: usize, to: usize) -> Option<u32> {
+        let joined = self.check().ok()?;
         let mut reached: Vec<Option<u32>> = vec![None; self.segment.len()];
         *reached.get_mut(from)? = Some(0);
-        // A tree: each round reaches all that is one bridge farther.
-        for round in 0..self.bridge.len() as u32 {
-            for segments in &joined {
+        let nodes = self.bridge.len().saturating_add(self.router.len());
+        // Each round reaches all that is one node farther.
+        for round in 0..nodes as u32 {
+            for segments in joined.bridges.iter().chain(&joined.routers) {
                 let is_next =
                     |segment: &usize| reached.get(*segment).copied().flatten() == Some(round);
                 if segments.iter().any(is_next) {
@@ -391,8 +412,8 @@ impl SiteSpec {
         Ok(())
     }
 
-    /// By bridge and interface: the segment, if everything fits together.
-    fn check(&self) -> Result<Vec<Vec<usize>>, Wrong> {
+    /// What joins which segments, if everything fits together.
+    fn check(&self) -> Result<Joined, Wrong> {
         let wrong = |table, number, key, problem: String| Wrong {
             table,
             number,
@@ -450,13 +471,13 @@ impl SiteSpec {
         }
         // By segment: the first of those that it is joined to.
         let mut group: Vec<usize> = (0..self.segment.len()).collect();
-        let (mut all, mut bridges) = (Vec::new(), BTreeSet::new());
+        let (mut all, mut nodes) = (Vec::new(), BTreeSet::new());
         for (number, bridge) in self.bridge.iter().enumerate() {
             let of = |key, problem| Err(wrong("bridge", number, key, problem));
             if let Some(problem) = misnamed(&bridge.name) {
                 return of("name", problem);
             }
-            if !bridges.insert(&bridge.name) || hosts.contains_key(&*bridge.name) {
+            if !nodes.insert(&bridge.name) || hosts.contains_key(&*bridge.name) {
                 return of(
                     "name",
                     format!("there are two of the name `{}`", bridge.name),
@@ -467,15 +488,9 @@ impl SiteSpec {
             }
             let mut joined: Vec<usize> = Vec::new();
             for name in &bridge.joins {
-                let found = segments.get(name.as_str()).copied();
-                let Some((segment, one)) = found.and_then(|at| Some((at, self.segment.get(at)?)))
-                else {
-                    let known: Vec<&str> = segments.keys().copied().take(8).collect();
-                    let known = known.join(", ");
-                    return of(
-                        "joins",
-                        format!("there is no segment `{}`: there are {known}", excerpt(name)),
-                    );
+                let (segment, one) = match self.known(&segments, name) {
+                    Ok(found) => found,
+                    Err(problem) => return of("joins", problem),
                 };
                 if let Some(problem) = unbridged(one) {
                     return of("joins", problem);
@@ -513,26 +528,73 @@ impl SiteSpec {
                 }
                 joined.push(segment);
             }
-            let old: Vec<usize> = joined
-                .iter()
-                .filter_map(|segment| group.get(*segment))
-                .copied()
-                .collect();
-            for of in &mut group {
-                if let (true, Some(first)) = (old.contains(of), old.first()) {
-                    *of = *first;
-                }
-            }
+            unite(&mut group, &joined);
             all.push(joined);
         }
+        let mut joined = Joined {
+            bridges: all,
+            subnet: numbered(&group),
+            routers: Vec::new(),
+        };
+        for (number, router) in self.router.iter().enumerate() {
+            let of = |key, problem| Err(wrong("router", number, key, problem));
+            if let Some(problem) = misnamed(&router.name) {
+                return of("name", problem);
+            }
+            if !nodes.insert(&router.name) || hosts.contains_key(&*router.name) {
+                return of(
+                    "name",
+                    format!("there are two of the name `{}`", router.name),
+                );
+            }
+            if is_numbered(&router.name) {
+                return of(
+                    "name",
+                    format!(
+                        "`{}` is what a host is called: give the router another name",
+                        router.name
+                    ),
+                );
+            }
+            if router.joins.len() < 2 {
+                return of("joins", "a router joins two segments or more".into());
+            }
+            let (mut own, mut subnets) = (Vec::new(), BTreeMap::new());
+            for name in &router.joins {
+                let (segment, one) = match self.known(&segments, name) {
+                    Ok(found) => found,
+                    Err(problem) => return of("joins", problem),
+                };
+                if let Some(problem) = costly(one) {
+                    return of("joins", problem);
+                }
+                if hosts.contains_key(&*format!("{}-{name}", router.name)) {
+                    return of(
+                        "joins",
+                        format!(
+                            "the router is called `{}-{name}` there, as a host is: give one of them another name",
+                            router.name
+                        ),
+                    );
+                }
+                if let Some(other) = subnets.insert(joined.subnet.get(segment), name) {
+                    return of(
+                        "joins",
+                        format!(
+                            "segments `{other}` and `{name}` are of one subnet already: name one of them"
+                        ),
+                    );
+                }
+                own.push(segment);
+            }
+            unite(&mut group, &own);
+            joined.routers.push(own);
+        }
         for (segment, one) in self.segment.iter().enumerate() {
-            let nodes = all
-                .iter()
-                .filter(|joined| joined.contains(&segment))
-                .count();
-            if one.hosts.is_empty() && nodes < 2 {
+            let all = joined.bridges.iter().chain(&joined.routers);
+            if one.hosts.is_empty() && all.filter(|joined| joined.contains(&segment)).count() < 2 {
                 let problem = format!(
-                    "segment `{}` has no hosts, and no two bridges that it leads between: name its hosts",
+                    "segment `{}` has no hosts, and leads between no two bridges or routers: name its hosts",
                     one.name
                 );
                 return Err(wrong("segment", segment, "hosts", problem));
@@ -541,20 +603,83 @@ impl SiteSpec {
         let first = group.first();
         if let Some(alone) = group.iter().position(|of| Some(of) != first) {
             let name = self.segment.get(alone).map_or("", |one| &one.name);
-            let problem =
-                format!("nothing joins segment `{name}` to the others: write a `[[bridge]]`");
+            let problem = format!(
+                "nothing joins segment `{name}` to the others: write a `[[bridge]]` or a `[[router]]`"
+            );
             return Err(wrong("segment", alone, "name", problem));
         }
-        Ok(all)
+        Ok(joined)
     }
 
-    /// By bridge and interface: the segment.
+    /// A segment by its name.
+    fn known(
+        &self,
+        segments: &BTreeMap<&str, usize>,
+        name: &str,
+    ) -> Result<(usize, &Segment), String> {
+        let found = segments.get(name).copied();
+        found
+            .and_then(|at| Some((at, self.segment.get(at)?)))
+            .ok_or_else(|| {
+                let known: Vec<&str> = segments.keys().copied().take(8).collect();
+                format!(
+                    "there is no segment `{}`: there are {}",
+                    excerpt(name),
+                    known.join(", ")
+                )
+            })
+    }
+
+    /// Its subnets, and how its routers lead from one to another.
     ///
     /// # Errors
     /// What does not fit together, in a sentence.
-    pub(crate) fn joined(&self) -> Result<Vec<Vec<usize>>, String> {
-        self.check().map_err(|wrong| wrong.problem)
+    pub fn subnets(&self) -> Result<Subnets, String> {
+        let joined = match self.segment.as_slice() {
+            // A network alone is what it is called.
+            [_] => Joined {
+                bridges: Vec::new(),
+                subnet: vec![0],
+                routers: Vec::new(),
+            },
+            _ => self.check().map_err(|wrong| wrong.problem)?,
+        };
+        Ok(Subnets::new(self, joined))
     }
+}
+
+/// What joins which segments.
+pub(crate) struct Joined {
+    /// By bridge and interface: the segment.
+    pub bridges: Vec<Vec<usize>>,
+    /// By segment: the number of its subnet.
+    pub subnet: Vec<usize>,
+    /// By router and interface: the segment.
+    pub routers: Vec<Vec<usize>>,
+}
+
+/// Makes one group of those of these segments.
+fn unite(group: &mut [usize], joined: &[usize]) {
+    let old: Vec<usize> = joined
+        .iter()
+        .filter_map(|segment| group.get(*segment))
+        .copied()
+        .collect();
+    for of in group {
+        if let (true, Some(first)) = (old.contains(of), old.first()) {
+            *of = *first;
+        }
+    }
+}
+
+/// The groups by numbers from 0, in the order of their first members.
+fn numbered(group: &[usize]) -> Vec<usize> {
+    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
+    let number = |of: &usize| {
+        let next = numbers.len();
+        *numbers.entry(*of).or_insert(next)
+    };
+    group.iter().map(number).collect()
 }
 
 /// Why no bridge can join a segment, if so.
@@ -566,8 +691,14 @@ fn unbridged(one: &Segment) -> Option<String> {
             network.name
         ));
     }
-    network.host.as_ref().map(|_| {
-        format!("segment `{name}` has the times of its hosts (`[host]`), which a bridge would have too: leave them out")
+    costly(one)
+}
+
+/// Why no node can join a segment, if so.
+fn costly(one: &Segment) -> Option<String> {
+    let name = &one.name;
+    one.network.host.as_ref().map(|_| {
+        format!("segment `{name}` has the times of its hosts (`[host]`), which a bridge or router would have too: leave them out")
     })
 }
 
@@ -621,14 +752,17 @@ fn expanded(text: &str) -> Vec<String> {
 /// Why the host of this number cannot have a name: each is also called h1, h2 and so on.
 fn mistaken(name: &str, number: usize) -> Option<String> {
     let usual = format!("h{number}");
-    let is_usual = name
-        .strip_prefix('h')
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    (is_usual && name != usual || name == "localhost")
+    (is_numbered(name) && name != usual || name == "localhost")
         .then(|| format!("a host of this place cannot be called `{name}`, for it is called {usual} too: give it another name"))
 }
 
-/// Why a text is no name of a host, segment or bridge.
+/// Whether a name is as h1, which each host of that number has.
+fn is_numbered(name: &str) -> bool {
+    let rest = name.strip_prefix('h');
+    rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Why a text is no name of a host, segment, bridge or router.
 fn misnamed(name: &str) -> Option<String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let is_name = (1..=63).contains(&name.len())

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Congestion;
 use proptest::prelude::*;
-use sonde_link::{Command, Counters, Fabric, Refused, named};
+use sonde_link::{Command, Counters, Edit, Fabric, Refused, named};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const DELAY: Span = Span::millis(10);
@@ -75,7 +75,13 @@ impl Network for Wire {
             let is_marked = is_segment && self.marked.contains(&number);
             assert!(!is_marked || frame.ecn == Ecn::Capable);
             let mark = if is_marked { Mark::Ce } else { Mark::Ok };
-            Event::Deliver { at, id, to, mark }
+            Event::Deliver {
+                at,
+                id,
+                to,
+                mark,
+                edit: Edit::None,
+            }
         };
         self.tell(at, event);
         self.tell(at, Event::Done { id });

@@ -1,0 +1,237 @@
+//! Which port of a lab has which address.
+//!
+//! Model:   subnets have the addresses 10.9.0.0/24, 10.9.1.0/24 and so on: each network one, a site one for what bridges join. In each the
+//!          hosts have the first addresses, in the order of their numbers, and routers the last ones. Where a /24 has too few for one of them, all
+//!          are /23. A link address is 02:00 and the four bytes of the IPv4 address.
+//! Checked: in `wire.rs`, `every_port_has_an_address_of_its_own`, `subnets_have_addresses_and_ways_to_each_other`.
+
+use sonde_link::{Port, SiteSpec};
+use std::net::Ipv4Addr;
+
+/// What the link addresses of the lab begin with.
+pub const MAC: [u8; 2] = [0x02, 0x00];
+/// The first network's own address.
+const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 0);
+/// Addresses that a /24 has for ports.
+const PORTS_24: usize = 254;
+
+/// Which port has which address.
+#[derive(Clone, Debug)]
+pub(crate) struct Addresses {
+    prefix: u8,
+    subnets: Vec<Subnet>,
+    /// By port: its subnet, and its number there; the other ports have none.
+    of: Vec<Option<(u16, u16)>>,
+}
+
+/// Ports that reach each other without a router.
+#[derive(Clone, Debug, Default)]
+struct Subnet {
+    hosts: Vec<Port>,
+    routers: Vec<Port>,
+    /// By subnet: the router that leads there.
+    gateways: Vec<Option<Port>>,
+}
+
+impl Addresses {
+    /// Those of the hosts of these networks, whose ports follow each other.
+    ///
+    /// # Errors
+    /// A sentence, where the parts of a site do not fit together.
+    pub fn new<'a>(networks: impl Iterator<Item = &'a SiteSpec>) -> Result<Self, String> {
+        let mut all = Vec::new();
+        let mut first = 0_u16;
+        for site in networks {
+            let (hosts, subnets) = (site.count(), site.subnets()?);
+            for number in 0..subnets.count() {
+                let is_in = |host: &Port| subnets.of_port(*host) == Some(number);
+                let own = (0..hosts).map(Port).filter(is_in);
+                all.push(Subnet {
+                    hosts: own.map(|host| Port(first.saturating_add(host.0))).collect(),
+                    routers: subnets.routers_in(number).collect(),
+                    gateways: (0..subnets.count())
+                        .map(|to| subnets.gateway(number, to))
+                        .collect(),
+                });
+            }
+            first = first.saturating_add(hosts);
+        }
+        Ok(Self::of_subnets(all))
+    }
+
+    /// Two subnets of so many hosts each with a router between them, for a fuzzer.
+    pub fn any(hosts: u16) -> Self {
+        let subnet = |number: u16| Subnet {
+            hosts: (0..hosts)
+                .map(|host| Port(number.saturating_mul(hosts).saturating_add(host)))
+                .collect(),
+            routers: vec![Port(hosts.saturating_mul(2).saturating_add(number))],
+            gateways: vec![None, None],
+        };
+        Self::of_subnets(vec![subnet(0), subnet(1)])
+    }
+
+    fn of_subnets(subnets: Vec<Subnet>) -> Self {
+        let most = subnets
+            .iter()
+            .map(|one| one.hosts.len().saturating_add(one.routers.len()));
+        let prefix = if most.max().unwrap_or(0) > PORTS_24 {
+            23
+        } else {
+            24
+        };
+        let mut all = Self {
+            prefix,
+            subnets,
+            of: Vec::new(),
+        };
+        let top = all.size().saturating_sub(2) as u16;
+        let mut places = Vec::new();
+        for (number, subnet) in (0..).zip(&all.subnets) {
+            places.extend(
+                (1..)
+                    .zip(&subnet.hosts)
+                    .map(|(own, port)| (*port, (number, own))),
+            );
+            places.extend(
+                (0..)
+                    .zip(&subnet.routers)
+                    .map(|(down, port)| (*port, (number, top.saturating_sub(down)))),
+            );
+        }
+        let last = places
+            .iter()
+            .map(|(port, _)| usize::from(port.0))
+            .max()
+            .unwrap_or(0);
+        all.of = vec![None; last.saturating_add(1)];
+        for (port, place) in places {
+            if let Some(own) = all.of.get_mut(usize::from(port.0)) {
+                *own = Some(place);
+            }
+        }
+        all
+    }
+
+    /// The length of every subnet's prefix.
+    pub const fn prefix(&self) -> u8 {
+        self.prefix
+    }
+
+    /// How many addresses a subnet has.
+    fn size(&self) -> u32 {
+        let most = u32::MAX.checked_shr(self.prefix.into());
+        most.map_or(1, |most| most.saturating_add(1))
+    }
+
+    /// The own address of a subnet.
+    fn base(&self, subnet: u16) -> Ipv4Addr {
+        u32::from(FIRST)
+            .wrapping_add(u32::from(subnet).wrapping_mul(self.size()))
+            .into()
+    }
+
+    fn place(&self, port: Port) -> (u16, u16) {
+        let place = self.of.get(usize::from(port.0)).copied().flatten();
+        place.unwrap_or((0, 0))
+    }
+
+    fn around(&self, port: Port) -> Option<&Subnet> {
+        self.subnets.get(usize::from(self.place(port).0))
+    }
+
+    /// The own address of a port's subnet.
+    pub fn subnet(&self, port: Port) -> Ipv4Addr {
+        self.base(self.place(port).0)
+    }
+
+    /// The address of a port.
+    pub fn address(&self, port: Port) -> Ipv4Addr {
+        let (subnet, number) = self.place(port);
+        let base = u32::from(self.base(subnet));
+        base.wrapping_add(u32::from(number)).into()
+    }
+
+    /// The link address of a port.
+    pub fn mac(&self, port: Port) -> [u8; 6] {
+        let ([first, second], [a, b, c, d]) = (MAC, self.address(port).octets());
+        [first, second, a, b, c, d]
+    }
+
+    /// The other hosts of a port's subnet.
+    pub fn hosts_beside(&self, port: Port) -> impl Iterator<Item = Port> + '_ {
+        let hosts = self
+            .around(port)
+            .into_iter()
+            .flat_map(|subnet| &subnet.hosts);
+        hosts.copied().filter(move |other| *other != port)
+    }
+
+    /// The routers of a port's subnet.
+    pub fn routers_beside(&self, port: Port) -> impl Iterator<Item = Port> + '_ {
+        self.around(port)
+            .into_iter()
+            .flat_map(|subnet| &subnet.routers)
+            .copied()
+    }
+
+    /// The subnets that are reached over routers, each with the router.
+    pub fn routes(&self, port: Port) -> Vec<(Ipv4Addr, Ipv4Addr)> {
+        let gateways = self
+            .around(port)
+            .into_iter()
+            .flat_map(|subnet| &subnet.gateways);
+        let ways = (0..)
+            .zip(gateways)
+            .filter_map(|(to, gateway)| Some((to, (*gateway)?)));
+        ways.map(|(to, gateway)| (self.base(to), self.address(gateway)))
+            .collect()
+    }
+
+    /// How many entries of neighbours all hosts have together.
+    pub fn neighbours(&self) -> usize {
+        let of = |subnet: &Subnet| {
+            let hosts = subnet.hosts.len();
+            hosts.saturating_mul(hosts.saturating_sub(1))
+        };
+        self.subnets.iter().map(of).sum()
+    }
+
+    /// The port that has an address.
+    pub fn port(&self, address: Ipv4Addr) -> Option<Port> {
+        let offset = u32::from(address).checked_sub(u32::from(FIRST))?;
+        let (subnet, number) = (
+            offset.checked_div(self.size())?,
+            offset.checked_rem(self.size())?,
+        );
+        let subnet = self.subnets.get(subnet as usize)?;
+        let number = number as usize;
+        let top = self.size().saturating_sub(2) as usize;
+        let host = number
+            .checked_sub(1)
+            .and_then(|index| subnet.hosts.get(index));
+        let router = || {
+            top.checked_sub(number)
+                .and_then(|index| subnet.routers.get(index))
+        };
+        host.or_else(router).copied()
+    }
+
+    /// The port of the same subnet as `from` that has an address.
+    pub fn port_beside(&self, from: Port, address: Ipv4Addr) -> Option<Port> {
+        let port = self.port(address)?;
+        (self.place(port).0 == self.place(from).0).then_some(port)
+    }
+
+    pub fn is_router(&self, port: Port) -> bool {
+        self.routers_beside(port).any(|router| router == port)
+    }
+}
+
+/// The IPv4 address of a host on its first network, where that has no routers.
+pub fn address(host: Port) -> Ipv4Addr {
+    u32::from(FIRST)
+        .wrapping_add(u32::from(host.0))
+        .wrapping_add(1)
+        .into()
+}

@@ -1,0 +1,345 @@
+//! What joins segments while it runs: bridges and routers.
+//!
+//! Model:   a frame is taken in when its last bit has come, if there is room for it. It has the processor after those before it, and waits then at
+//!          the interface that it leaves by until its station may send. A bridge learns where ports are; a router has its table from the file.
+//! Source:  IEEE 802.1D-1998 §7.7 (forwarding), §7.8 (learning), §7.9 (ageing); RFC 1812 §5.3.1 (TTL), §4.3.2 (errors), RFC 792 (their length:
+//!          the header and 8 bytes of the datagram).
+//! Checked: `tests/site.rs`, `tests/router.rs`.
+
+use super::part::Heard;
+use super::{Hop, Internetwork, Left};
+use crate::network::{Admission, Cause, Mark, Place};
+use crate::{Answer, Datagram, Port, To};
+use sonde_units::{Bytes, Instant, Span};
+use std::collections::VecDeque;
+
+/// The TTL of a router's own answers.
+const TTL: u8 = 64;
+/// An error of ICMP: 20 bytes of IP, 8 of its own, the header and 8 bytes of the datagram that it is about.
+const ERROR: Bytes = Bytes(56);
+
+/// A bridge or router while it runs.
+pub(super) struct Node {
+    pub does: Does,
+    pub frame_time: Span,
+    pub byte_time: Span,
+    pub latency: Span,
+    pub buffer: Bytes,
+    /// By interface: the segment and its station there.
+    pub at: Vec<(usize, u16)>,
+    /// The port of its first interface; the others follow.
+    pub first: Port,
+    pub held: Bytes,
+    pub free_at: Instant,
+    /// What the processor has, with the interfaces that it shall leave by.
+    pub jobs: VecDeque<(usize, Vec<usize>)>,
+    /// By interface: what waits for its station.
+    pub outputs: Vec<VecDeque<usize>>,
+    pub counts: NodeCounters,
+}
+
+/// What a node does with a frame.
+pub(super) enum Does {
+    /// It sends on by where ports were heard.
+    Bridge(Heard),
+    /// By subnet: the interface, and the next router on the way; none where the subnet is at that interface.
+    Route(Vec<Option<(usize, Option<Port>)>>),
+}
+
+impl Node {
+    /// The port of an interface.
+    fn port(&self, interface: usize) -> Port {
+        Port(self.first.0 + interface as u16)
+    }
+
+    /// Whether a port is one of its interfaces.
+    fn has(&self, port: Port) -> bool {
+        let behind = port.0.checked_sub(self.first.0);
+        behind.is_some_and(|interface| usize::from(interface) < self.at.len())
+    }
+}
+
+/// What a bridge or router did with the frames that it heard.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeCounters {
+    /// Sent on: by a bridge to the one segment where their destination was heard, by a router to the next.
+    pub forwarded: u64,
+    /// By a bridge: sent to all other segments, since it was heard nowhere, or since they are for all.
+    pub flooded: u64,
+    /// By a bridge: left alone, since their destination is where they came from.
+    pub filtered: u64,
+    /// By a router: answered, since they were for it, too old or too long.
+    pub answered: u64,
+    /// Lost for want of room.
+    pub dropped: u64,
+}
+
+/// A frame in a node.
+pub(super) struct Packet {
+    pub book: usize,
+    pub hop: Hop,
+    pub mark: Mark,
+    /// Interfaces that it has still to leave by.
+    pub left: usize,
+}
+
+impl Internetwork {
+    /// A node hears a frame at an interface.
+    pub(super) fn take_in(
+        &mut self,
+        at: Instant,
+        (number, interface): (usize, usize),
+        book: usize,
+        hop: Hop,
+        mark: Mark,
+    ) {
+        match self.nodes[number].does {
+            Does::Bridge(_) => self.bridge(at, (number, interface), book, hop, mark),
+            // It has ears for what is addressed to it on the link.
+            Does::Route(_) if hop.to == To::One(self.nodes[number].port(interface)) => {
+                self.route(at, (number, interface), book, hop, mark);
+            }
+            Does::Route(_) => {}
+        }
+    }
+
+    fn bridge(
+        &mut self,
+        at: Instant,
+        (number, interface): (usize, usize),
+        book: usize,
+        hop: Hop,
+        mark: Mark,
+    ) {
+        let node = &mut self.nodes[number];
+        let place = node.at[interface];
+        let Does::Bridge(heard) = &mut node.does else {
+            return;
+        };
+        if mark == Mark::Corrupt {
+            let gone = self.behind(book, &hop, place);
+            return self.lose(at, book, gone, (Place::Bridge, Cause::Random));
+        }
+        heard.learn(at, hop.from, interface as u16);
+        let found = match hop.to {
+            To::One(to) if to != hop.from => heard.find(at, to).map(usize::from),
+            _ => None,
+        };
+        let outs = match found {
+            Some(out) if out == interface => {
+                node.counts.filtered += 1;
+                return;
+            }
+            Some(out) => vec![out],
+            None => (0..node.at.len())
+                .filter(|other| *other != interface)
+                .collect(),
+        };
+        if !self.queue(at, number, (book, hop, mark), outs) {
+            let gone = self.behind(book, &hop, place);
+            return self.lose(at, book, gone, (Place::Bridge, Cause::Overflow));
+        }
+        let counts = &mut self.nodes[number].counts;
+        match found {
+            Some(_) => counts.forwarded += 1,
+            None => counts.flooded += 1,
+        }
+    }
+
+    fn route(
+        &mut self,
+        at: Instant,
+        (number, interface): (usize, usize),
+        book: usize,
+        hop: Hop,
+        mark: Mark,
+    ) {
+        let lost = |this: &mut Self, cause| {
+            let gone = this.all_left(book);
+            this.lose(at, book, gone, (Place::Router, cause));
+        };
+        if mark == Mark::Corrupt {
+            return lost(self, Cause::Random);
+        }
+        let Some(datagram) = hop.datagram else {
+            return lost(self, Cause::NoSuchPort);
+        };
+        // Nothing is answered about an answer.
+        let refuse = |this: &mut Self, what, cause| match datagram.answer {
+            None => this.answer(at, (number, interface), book, hop, mark, what),
+            Some(_) => lost(this, cause),
+        };
+        if self.nodes[number].has(datagram.to) {
+            return refuse(self, Answer::Echo, Cause::NoSuchPort);
+        }
+        if datagram.ttl <= 1 {
+            return refuse(self, Answer::TimeExceeded, Cause::Expired);
+        }
+        let Some((out, next)) = self.next(number, datagram.to) else {
+            return lost(self, Cause::NoSuchPort);
+        };
+        let mtu = self.parts[self.nodes[number].at[out].0].mtu;
+        if hop.len.0 > mtu && datagram.is_whole {
+            let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
+            return refuse(self, Answer::TooLong { mtu }, Cause::TooLong);
+        }
+        if hop.len.0 > mtu {
+            return lost(self, Cause::TooLong);
+        }
+        let hop = Hop {
+            from: self.nodes[number].port(out),
+            to: To::One(next.unwrap_or(datagram.to)),
+            datagram: Some(Datagram {
+                ttl: datagram.ttl - 1,
+                hops: datagram.hops + 1,
+                ..datagram
+            }),
+            ..hop
+        };
+        if self.queue(at, number, (book, hop, mark), vec![out]) {
+            self.nodes[number].counts.forwarded += 1;
+        } else {
+            lost(self, Cause::Overflow);
+        }
+    }
+
+    /// A router sends an answer back in place of a datagram.
+    fn answer(
+        &mut self,
+        at: Instant,
+        (number, interface): (usize, usize),
+        book: usize,
+        hop: Hop,
+        mark: Mark,
+        what: Answer,
+    ) {
+        let Some(sender) = self.books.get(book).map(|book| book.frame.from) else {
+            return;
+        };
+        let Some((out, next)) = self.next(number, sender) else {
+            return;
+        };
+        let len = match what {
+            Answer::Echo => hop.len,
+            Answer::TimeExceeded | Answer::TooLong { .. } => ERROR,
+        };
+        let answer = Hop {
+            from: self.nodes[number].port(out),
+            to: To::One(next.unwrap_or(sender)),
+            len,
+            datagram: Some(Datagram {
+                to: sender,
+                ttl: TTL,
+                is_whole: true,
+                hops: 0,
+                answer: Some((self.nodes[number].port(interface), what)),
+            }),
+        };
+        // From here on its sender waits for it.
+        if let Some(book) = self.books.get_mut(book) {
+            book.left = Left::One(Some(sender));
+        }
+        if self.queue(at, number, (book, answer, mark), vec![out]) {
+            self.nodes[number].counts.answered += 1;
+        } else {
+            let gone = self.all_left(book);
+            self.lose(at, book, gone, (Place::Router, Cause::Overflow));
+        }
+    }
+
+    /// By which interface a router sends to a port, and to which router.
+    fn next(&self, number: usize, to: Port) -> Option<(usize, Option<Port>)> {
+        let (segment, _) = self.at.get(usize::from(to.0))?;
+        match &self.nodes[number].does {
+            Does::Route(table) => *table.get(self.subnets.of[*segment])?,
+            Does::Bridge(_) => None,
+        }
+    }
+
+    /// Gives a frame to a node's processor; whether there was room.
+    fn queue(
+        &mut self,
+        at: Instant,
+        number: usize,
+        (book, hop, mark): (usize, Hop, Mark),
+        outs: Vec<usize>,
+    ) -> bool {
+        let node = &mut self.nodes[number];
+        if node.held + hop.len > node.buffer {
+            node.counts.dropped += 1;
+            return false;
+        }
+        node.held += hop.len;
+        node.free_at = node.free_at.max(at) + node.frame_time + node.byte_time * hop.len.0;
+        let left = outs.len();
+        let packet = self.packets.insert(Packet {
+            book,
+            hop,
+            mark,
+            left,
+        });
+        node.jobs.push_back((packet, outs));
+        self.calendar.insert(node.free_at + node.latency, number);
+        if let Some(book) = self.books.get_mut(book) {
+            book.alive += 1;
+        }
+        true
+    }
+
+    /// The processor of the node that is due first is done with a frame.
+    pub(super) fn process(&mut self) {
+        let Some((now, number)) = self.calendar.pop() else {
+            return;
+        };
+        let node = &mut self.nodes[number];
+        let Some((packet, outs)) = node.jobs.pop_front() else {
+            return;
+        };
+        let book = self.packets.get(packet).map(|packet| packet.book);
+        if let Some(book) = book.and_then(|book| self.books.get_mut(book)) {
+            book.alive += outs.len() as u32 - 1;
+        }
+        for out in &outs {
+            node.outputs[*out].push_back(packet);
+        }
+        for out in outs {
+            self.send(now, number, out);
+        }
+    }
+
+    /// A node sends what waits at an interface, as far as its station wants it.
+    pub(super) fn send(&mut self, now: Instant, number: usize, interface: usize) {
+        let (segment, station) = self.nodes[number].at[interface];
+        while let Some(&packet) = self.nodes[number].outputs[interface].front() {
+            let Some(&Packet {
+                book, hop, mark, ..
+            }) = self.packets.get(packet)
+            else {
+                return;
+            };
+            let Some(class) = self.books.get(book).map(|book| book.frame.class) else {
+                return;
+            };
+            let is_wanted = self.parts[segment].net.ready(Port(station), class);
+            if !is_wanted
+                || self.put(now, book, hop, (segment, station), mark) == Admission::Blocked
+            {
+                return;
+            }
+            let part = &mut self.parts[segment];
+            if !part.is_shared {
+                part.heard.learn(now, hop.from, station);
+            }
+            let node = &mut self.nodes[number];
+            node.outputs[interface].pop_front();
+            let left = self.packets.get_mut(packet).map_or(0, |packet| {
+                packet.left -= 1;
+                packet.left
+            });
+            if left == 0 {
+                self.packets.remove(packet);
+                node.held -= hop.len;
+            }
+        }
+    }
+}

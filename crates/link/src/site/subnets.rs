@@ -1,0 +1,167 @@
+//! The subnets of a site, and the way from one to another.
+//!
+//! Model:   what bridges join is a subnet, numbered in the order of the file. From one to another a datagram passes as few routers as it can; of
+//!          several ways as short it takes that by the first router of the file.
+//! Checked: `tests/router.rs`.
+
+use super::spec::{Joined, SiteSpec};
+use crate::Port;
+
+/// The subnets of a site.
+#[derive(Clone, Debug)]
+pub struct Subnets {
+    /// By segment: the number of its subnet.
+    pub of: Vec<usize>,
+    /// By port (the hosts, then the interfaces of the bridges, then those of the routers): its segment, and its station there.
+    pub(crate) at: Vec<(usize, u16)>,
+    /// By bridge and interface: the segment.
+    pub(crate) bridges: Vec<Vec<usize>>,
+    /// By router and interface: the segment.
+    pub(crate) routers: Vec<Vec<usize>>,
+    /// By router: the port of its first interface.
+    first: Vec<u16>,
+    /// By subnet, from and to: how many routers a datagram passes.
+    hops: Vec<Vec<Option<u32>>>,
+}
+
+impl Subnets {
+    pub(super) fn new(site: &SiteSpec, joined: Joined) -> Self {
+        let mut at = site.places();
+        let mut stations: Vec<u16> = site
+            .segment
+            .iter()
+            .map(|one| one.hosts.len() as u16)
+            .collect();
+        let mut first = Vec::new();
+        let nodes = joined.bridges.iter().chain(&joined.routers);
+        for (number, segments) in nodes.enumerate() {
+            if number >= joined.bridges.len() {
+                first.push(at.len() as u16);
+            }
+            for segment in segments {
+                if let Some(station) = stations.get_mut(*segment) {
+                    at.push((*segment, *station));
+                    *station = station.saturating_add(1);
+                }
+            }
+        }
+        let count = joined
+            .subnet
+            .iter()
+            .max()
+            .map_or(0, |most| most.saturating_add(1));
+        let mut subnets = Self {
+            of: joined.subnet,
+            at,
+            bridges: joined.bridges,
+            routers: joined.routers,
+            first,
+            hops: Vec::new(),
+        };
+        subnets.hops = (0..count)
+            .map(|from| subnets.hops_from(from, count))
+            .collect();
+        subnets
+    }
+
+    /// How many routers lie between a subnet and each.
+    fn hops_from(&self, from: usize, count: usize) -> Vec<Option<u32>> {
+        let mut hops: Vec<Option<u32>> = vec![None; count];
+        if let Some(own) = hops.get_mut(from) {
+            *own = Some(0);
+        }
+        for round in 0..self.routers.len() as u32 {
+            for segments in &self.routers {
+                let joined: Vec<usize> = segments
+                    .iter()
+                    .filter_map(|segment| self.of.get(*segment))
+                    .copied()
+                    .collect();
+                if joined
+                    .iter()
+                    .any(|subnet| hops.get(*subnet) == Some(&Some(round)))
+                {
+                    for subnet in joined {
+                        if let Some(place @ None) = hops.get_mut(subnet) {
+                            *place = Some(round.saturating_add(1));
+                        }
+                    }
+                }
+            }
+        }
+        hops
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.hops.len()
+    }
+
+    /// The subnet of a port; none for one that is not there.
+    pub fn of_port(&self, port: Port) -> Option<usize> {
+        let (segment, _) = self.at.get(usize::from(port.0))?;
+        self.of.get(*segment).copied()
+    }
+
+    fn hops(&self, from: usize, to: usize) -> Option<u32> {
+        self.hops.get(from)?.get(to).copied().flatten()
+    }
+
+    /// The interfaces of a router: the port and the subnet of each.
+    fn interfaces(&self, router: usize) -> impl Iterator<Item = (Port, usize)> + '_ {
+        let first = self.first.get(router).copied().unwrap_or(0);
+        let segments = self.routers.get(router).into_iter().flatten();
+        let subnets = segments
+            .filter_map(|segment| self.of.get(*segment))
+            .copied();
+        (first..).map(Port).zip(subnets)
+    }
+
+    /// The routers that are in a subnet, by their ports there.
+    pub fn routers_in(&self, subnet: usize) -> impl Iterator<Item = Port> + '_ {
+        let all = (0..self.routers.len()).flat_map(|router| self.interfaces(router));
+        all.filter(move |(_, of)| *of == subnet)
+            .map(|(port, _)| port)
+    }
+
+    /// From one subnet towards another: the router's port in the first, and the subnet behind it.
+    fn step(&self, from: usize, to: usize) -> Option<(Port, usize)> {
+        let far = self.hops(from, to)?.checked_sub(1)?;
+        (0..self.routers.len()).find_map(|router| {
+            let (port, _) = self
+                .interfaces(router)
+                .find(|(_, subnet)| *subnet == from)?;
+            let mut all = self.interfaces(router).map(|(_, subnet)| subnet);
+            let next = all.find(|subnet| self.hops(*subnet, to) == Some(far))?;
+            Some((port, next))
+        })
+    }
+
+    /// The router to which what is in one subnet sends what is for another: its port in the first. None where both are one, or no router leads
+    /// there.
+    pub fn gateway(&self, from: usize, to: usize) -> Option<Port> {
+        self.step(from, to).map(|(port, _)| port)
+    }
+
+    /// The subnets on the way from one to another, with both.
+    pub(super) fn way(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
+        std::iter::successors(Some(from), move |at| {
+            self.step(*at, to).map(|(_, next)| next)
+        })
+    }
+
+    /// What a router does by the subnet of a datagram: the interface that it leaves by, and the next router, if one is between.
+    pub(crate) fn table(&self, router: usize) -> Vec<Option<(usize, Option<Port>)>> {
+        let way = |to: usize| {
+            let near = |(_, (_, subnet)): &(usize, (Port, usize))| {
+                self.hops(*subnet, to).unwrap_or(u32::MAX)
+            };
+            let (out, (_, subnet)) = self.interfaces(router).enumerate().min_by_key(near)?;
+            match self.hops(subnet, to)? {
+                0 => Some((out, None)),
+                _ => Some((out, Some(self.gateway(subnet, to)?))),
+            }
+        };
+        (0..self.count()).map(way).collect()
+    }
+}

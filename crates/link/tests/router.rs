@@ -1,0 +1,573 @@
+//! Routers: the way of a datagram, what is answered, closed forms of it, and what holds for every site.
+
+use proptest::prelude::*;
+use sonde_link::{
+    Admission, Answer, Cause, Edit, Event, Frame, FrameId, Internetwork, Kind, Mark, Network,
+    Place, Port, Routed, SiteSpec, To, parse_site,
+};
+use sonde_units::{Bytes, Instant, Span};
+use std::collections::{BTreeMap, BTreeSet};
+
+fn site(text: &str) -> SiteSpec {
+    let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
+    parse_site("test", &text, &|_| unreachable!()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Segments one after the other with two hosts each and a router between each two.
+fn chain(networks: &[&str], router: &str) -> SiteSpec {
+    let mut text = String::new();
+    for (number, network) in networks.iter().enumerate() {
+        text += &format!(
+            "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"x{number}-[1-2]\"]\n"
+        );
+    }
+    for number in 1..networks.len() {
+        text += &format!(
+            "[[router]]\nname = \"r{number}\"\njoins = [\"s{}\", \"s{number}\"]\n{router}\n",
+            number - 1
+        );
+    }
+    site(&text)
+}
+
+fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
+    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
+}
+
+/// A datagram as a host's kernel sends it: to the router's interface.
+fn routed(id: u64, (from, by): (u16, u16), to: u16, ttl: u8, len: u64) -> Frame {
+    let kind = Kind::Routed(Routed {
+        to: Port(to),
+        ttl,
+        is_whole: true,
+    });
+    Frame {
+        kind,
+        ..frame(id, from, by, len)
+    }
+}
+
+fn drain(network: &mut Internetwork) -> Vec<Event> {
+    let mut all = Vec::new();
+    while let Some(at) = network.poll_at() {
+        while let Some(event) = network.poll(at) {
+            all.push(event);
+        }
+    }
+    all
+}
+
+/// The only arrival.
+fn arrival(events: &[Event]) -> (Instant, Port, Edit) {
+    let all: Vec<_> = events
+        .iter()
+        .filter_map(|event| match *event {
+            Event::Deliver { at, to, edit, .. } => Some((at, to, edit)),
+            _ => None,
+        })
+        .collect();
+    let [one] = all[..] else {
+        panic!("{events:?}");
+    };
+    one
+}
+
+#[test]
+fn a_datagram_passes_routers_and_says_how_many() {
+    // Ports: two hosts a segment, then the interfaces of the routers.
+    let site = chain(&["ethernet-100"; 4], "frame_time = \"30us\"");
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let alone = {
+        network.offer(Instant::START, frame(0, 0, 1, 1_000));
+        arrival(&drain(&mut network)).0.since(Instant::START)
+    };
+    for (hops, to) in [(1, 2), (2, 5), (3, 7)] {
+        let begin = network
+            .poll_at()
+            .unwrap_or(Instant::START + Span::secs(u64::from(hops)));
+        network.offer(begin, routed(1, (0, 8), to, 64, 1_000));
+        let (at, port, edit) = arrival(&drain(&mut network));
+        assert_eq!(port, Port(to));
+        // By the last router's second interface.
+        assert_eq!(
+            edit,
+            Edit::Routed {
+                by: Port(7 + 2 * u16::from(hops)),
+                hops
+            }
+        );
+        let due = alone * u64::from(hops + 1) + Span::micros(30) * u64::from(hops);
+        assert_eq!(at.since(begin), due);
+        // A plain datagram sets out by itself.
+        let later = begin + Span::millis(500);
+        network.offer(later, frame(2, 0, to, 1_000));
+        assert_eq!(arrival(&drain(&mut network)).0.since(later), due);
+    }
+    let forwarded: Vec<_> = network.nodes().iter().map(|node| node.forwarded).collect();
+    assert_eq!(forwarded, [6, 4, 2]);
+}
+
+#[test]
+fn routers_answer_what_is_old_or_long_or_for_them() {
+    let site = chain(&["fddi", "ethernet-100", "ethernet-100"], "");
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let mut now = Instant::START;
+    let mut ask = |frame: Frame| {
+        now = now + Span::secs(1);
+        network.offer(now, frame);
+        let events = drain(&mut network);
+        assert!(
+            events
+                .iter()
+                .all(|event| !matches!(event, Event::Lost { .. })),
+            "{events:?}"
+        );
+        let (_, to, edit) = arrival(&events);
+        assert_eq!(to, frame.from);
+        edit
+    };
+    let answer = |of, by, hops, what| Edit::Answer {
+        of: Port(of),
+        by: Port(by),
+        hops,
+        what,
+    };
+    // The first router has ports 6 and 7, the second 8 and 9.
+    assert_eq!(
+        ask(routed(1, (0, 6), 4, 1, 100)),
+        answer(6, 6, 0, Answer::TimeExceeded)
+    );
+    assert_eq!(
+        ask(routed(2, (0, 6), 4, 2, 100)),
+        answer(8, 6, 1, Answer::TimeExceeded)
+    );
+    let long = Answer::TooLong { mtu: 1_500 };
+    assert_eq!(ask(routed(3, (0, 6), 4, 64, 4_000)), answer(6, 6, 0, long));
+    assert_eq!(
+        ask(routed(4, (0, 6), 7, 64, 100)),
+        answer(6, 6, 0, Answer::Echo)
+    );
+    assert_eq!(
+        ask(routed(5, (0, 6), 9, 64, 100)),
+        answer(8, 6, 1, Answer::Echo)
+    );
+    let counts = network.nodes();
+    assert_eq!((counts[0].answered, counts[1].answered), (3, 2));
+    // What may be cut up is lost where it is too long, and what is for nobody.
+    let later = now + Span::secs(1);
+    for (number, to, is_whole, cause) in [
+        (6, 4, false, Cause::TooLong),
+        (7, 99, true, Cause::NoSuchPort),
+    ] {
+        let kind = Kind::Routed(Routed {
+            to: Port(to),
+            ttl: 64,
+            is_whole,
+        });
+        network.offer(
+            later + Span::secs(number),
+            Frame {
+                kind,
+                ..frame(number, 0, 6, 4_000)
+            },
+        );
+        let events = drain(&mut network);
+        let is_so = |event: &Event| matches!(event, Event::Lost { place: Place::Router, cause: why, .. } if *why == cause);
+        assert_eq!(
+            events.iter().filter(|event| is_so(event)).count(),
+            1,
+            "{events:?}"
+        );
+    }
+}
+
+#[test]
+fn a_frame_for_all_stays_in_its_subnet() {
+    let site = chain(&["ethernet-10", "ethernet-100"], "");
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let all = Frame {
+        to: To::All,
+        ..frame(1, 0, 0, 100)
+    };
+    network.offer(Instant::START, all);
+    assert_eq!(arrival(&drain(&mut network)).1, Port(1));
+}
+
+#[test]
+fn an_address_server_answers_its_own_segment() {
+    let site = chain(&["atm-oc3c", "ethernet-100"], "");
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let asks = |id, of| Frame {
+        to: To::All,
+        kind: Kind::Resolve(Port(of)),
+        ..frame(id, 0, 0, 28)
+    };
+    for of in [1, 4] {
+        let now = network
+            .poll_at()
+            .unwrap_or(Instant::START + Span::secs(u64::from(of)));
+        network.offer(now, asks(u64::from(of), of));
+        let events = drain(&mut network);
+        assert_eq!(arrival(&events).1, Port(0), "of {of}");
+        assert!(
+            events
+                .iter()
+                .all(|event| !matches!(event, Event::Lost { .. })),
+            "{events:?}"
+        );
+    }
+    // For everybody else there is no way to all.
+    let all = Frame {
+        kind: Kind::Arp,
+        ..asks(9, 1)
+    };
+    network.offer(Instant::START + Span::secs(9), all);
+    let events = drain(&mut network);
+    let is_so = |event: &&Event| {
+        matches!(
+            event,
+            Event::Lost {
+                to: Port(0) | Port(1),
+                cause: Cause::NoBroadcast,
+                ..
+            }
+        )
+    };
+    assert_eq!(events.iter().filter(is_so).count(), 1, "{events:?}");
+}
+
+/// The number of a host of a site.
+fn host(site: &SiteSpec, name: &str) -> u16 {
+    site.names().position(|other| other == name).unwrap() as u16
+}
+
+#[test]
+fn servers_on_both_segments_keep_traffic_off_the_router() {
+    let site = sonde_link::resolve_site("sandia-engineering", &|_| unreachable!()).unwrap();
+    let desks = |segment: usize| {
+        site.segment[segment]
+            .hosts
+            .iter()
+            .filter(|name| name.starts_with("desk"))
+            .count()
+    };
+    assert_eq!((desks(0), desks(1)), (60, 60));
+    // Each desktop asks a server.
+    let routed = |server: fn(&str) -> &'static str| {
+        let mut network = Internetwork::new(&site, 1).unwrap();
+        let mut now = Instant::START;
+        for name in site.names().filter(|name| name.starts_with("desk")) {
+            now = now + Span::millis(10);
+            network.offer(
+                now,
+                frame(0, host(&site, name), host(&site, server(name)), 1_000),
+            );
+            arrival(&drain(&mut network));
+        }
+        network.nodes()[0].forwarded
+    };
+    let own = |name: &str| {
+        if name.starts_with("desk1") {
+            "server1-1"
+        } else {
+            "server2-1"
+        }
+    };
+    assert_eq!(
+        (
+            routed(own),
+            routed(|_| "server1-1"),
+            routed(|_| "outside-1")
+        ),
+        (0, 60, 120)
+    );
+}
+
+#[test]
+fn the_trial_has_three_switches_and_a_router() {
+    let site = sonde_link::resolve_site("sandia-trial", &|_| unreachable!()).unwrap();
+    let atm = &site.segment[0];
+    assert_eq!((atm.hosts.len(), site.router[0].joins.len()), (11, 2));
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let mut way = |id, to: &str| {
+        let now = Instant::START + Span::secs(id);
+        network.offer(
+            now,
+            frame(id, host(&site, "desktop-1"), host(&site, to), 40),
+        );
+        arrival(&drain(&mut network)).0.since(now)
+    };
+    // At one switch, two and three: each has 10 us, and the line between them takes 1.5 us.
+    let ways = ["desktop-2", "desktop-6", "sp2-2"]
+        .iter()
+        .zip(1..)
+        .map(|(to, id)| way(id, to))
+        .collect::<Vec<_>>();
+    for pair in ways.windows(2) {
+        let more = pair[1] - pair[0];
+        assert!(
+            more >= Span::nanos(11_500) && more <= Span::nanos(17_000),
+            "{ways:?}"
+        );
+    }
+    assert!(way(9, "desk-1") > ways[2]);
+}
+
+#[test]
+fn a_datagram_takes_the_shortest_way() {
+    // A ring of four subnets: from the first to the third by the router that the file names first.
+    let mut text = String::new();
+    for name in ["a", "b", "c", "d"] {
+        text += &format!(
+            "[[segment]]\nname = \"{name}\"\nnetwork = \"ethernet-100\"\nhosts = [\"{name}1\"]\n"
+        );
+    }
+    for (name, joins) in [
+        ("dc", "\"d\", \"c\""),
+        ("ad", "\"a\", \"d\""),
+        ("ab", "\"a\", \"b\""),
+        ("bc", "\"b\", \"c\""),
+    ] {
+        text += &format!("[[router]]\nname = \"{name}\"\njoins = [{joins}]\n");
+    }
+    let mut network = Internetwork::new(&site(&text), 1).unwrap();
+    let mut forwarded = |to: u16| {
+        let before: Vec<_> = network.nodes().iter().map(|node| node.forwarded).collect();
+        let now = network
+            .poll_at()
+            .unwrap_or(Instant::START + Span::secs(u64::from(to)));
+        network.offer(now, frame(1, 0, to, 100));
+        drain(&mut network);
+        let after = network.nodes();
+        before
+            .iter()
+            .zip(&after)
+            .map(|(before, after)| after.forwarded - before)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(forwarded(1), [0, 0, 1, 0]);
+    assert_eq!(forwarded(2), [1, 1, 0, 0]);
+    assert_eq!(forwarded(3), [0, 1, 0, 0]);
+}
+
+#[test]
+fn a_full_router_loses() {
+    let site = chain(
+        &["ethernet-100", "ethernet-10:queue=3kB"],
+        "buffer = \"4KiB\"",
+    );
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    for id in 0..40 {
+        assert_eq!(
+            network.offer(Instant::START, frame(id, 0, 2, 1_500)),
+            Admission::Taken
+        );
+    }
+    let events = drain(&mut network);
+    let is_lost = |event: &&Event| {
+        matches!(
+            event,
+            Event::Lost {
+                to: Port(2),
+                place: Place::Router,
+                cause: Cause::Overflow,
+                ..
+            }
+        )
+    };
+    // As a bridge: see `a_full_bridge_loses_for_those_behind_it`.
+    assert_eq!(events.iter().filter(is_lost).count(), 33);
+    assert_eq!(network.nodes()[0].dropped, 33);
+}
+
+#[test]
+fn in_tandem_who_waits_waits_at_the_first() {
+    // Two routers that take as long for each: the second gets each datagram when it is done with the one before.
+    let site = chain(
+        &["ethernet-1g"; 3],
+        "frame_time = \"1ms\"\nbuffer = \"1GiB\"",
+    );
+    let trips = |to: u16| {
+        let mut network = Internetwork::new(&site, 1).unwrap();
+        let (mut now, mut random, mut begun) = (Instant::START, 1_u64, Vec::new());
+        for id in 0..1_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            now = now + Span::micros((random >> 33) % 2_400);
+            assert_eq!(network.offer(now, frame(id, 0, to, 64)), Admission::Taken);
+            begun.push(now);
+        }
+        let events = drain(&mut network);
+        let trip = |event: &Event| match *event {
+            Event::Deliver { at, id, .. } => Some(at.since(begun[id.0 as usize])),
+            _ => None,
+        };
+        events.iter().filter_map(trip).collect::<Vec<_>>()
+    };
+    let (one, two) = (trips(2), trips(4));
+    assert_eq!((one.len(), two.len()), (1_000, 1_000));
+    let least = *one.iter().min().unwrap();
+    let waiting = one.iter().filter(|trip| **trip > least + Span::micros(500));
+    assert!(waiting.count() > 200, "{least}");
+    let more = two[0] - one[0];
+    assert!(more > Span::millis(1));
+    assert!(one.iter().zip(&two).all(|(one, two)| *two - *one == more));
+}
+
+#[test]
+fn wrong_routers_are_told_with_their_line() {
+    let two = "[[segment]]\nname = \"a\"\nnetwork = \"ethernet-10\"\nhosts = [\"x\"]\n\
+        [[segment]]\nname = \"b\"\nnetwork = \"fddi\"\nhosts = [\"y\"]\n";
+    let router = "[[router]]\nname = \"r\"\njoins = [\"a\", \"b\"]\n";
+    let refused = |text: &str| {
+        let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
+        parse_site("test", &text, &|_| unreachable!())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(
+        parse_site(
+            "test",
+            &format!("name = \"t\"\nsummary = \"t\"\n{two}{router}"),
+            &|_| unreachable!()
+        )
+        .is_ok()
+    );
+    for (text, said) in [
+        (
+            two.to_owned() + &router.replace("\"a\", ", ""),
+            "line 13: a router joins two segments or more",
+        ),
+        (
+            two.to_owned() + &router.replace("\"b\"", "\"c\""),
+            "line 13: there is no segment `c`",
+        ),
+        (
+            two.to_owned() + &router.replace("\"b\"", "\"b\", \"a\""),
+            "line 13: segments `a` and `a` are of one subnet already",
+        ),
+        (
+            two.to_owned() + &router.replace("\"r\"", "\"x\""),
+            "line 12: there are two of the name `x`",
+        ),
+        (
+            two.to_owned() + router + "ageing = \"1s\"\n",
+            "unknown field `ageing`",
+        ),
+    ] {
+        assert!(refused(&text).contains(said), "{text}\n{}", refused(&text));
+    }
+}
+
+/// A random site of subnets, and what is offered to it: after how many nanoseconds, from whom, to whom (beyond the hosts: to all), how long, with
+/// which TTL.
+type Scene = (String, Vec<(u64, u16, u16, u64, u8)>);
+
+fn scenes() -> impl Strategy<Value = Scene> {
+    let network = prop_oneof![
+        Just("ethernet-10"),
+        Just("ethernet-100:mtu=1000"),
+        Just("fddi"),
+        Just("ethernet-1g:buffer=4KiB")
+    ];
+    let segment = (network, 1usize..4, any::<prop::sample::Index>());
+    let times = (0u64..200, 0u64..100, 0u64..100, 3u64..40);
+    let offer = (
+        0u64..2_000_000,
+        any::<u16>(),
+        any::<u16>(),
+        60u64..1_500,
+        1u8..6,
+    );
+    (prop::collection::vec(segment, 2..6), times, prop::collection::vec(offer, 1..60)).prop_map(|(segments, times, offers)| {
+        let (mut text, mut hosts) = (String::new(), 0);
+        for (number, (network, count, _)) in segments.iter().enumerate() {
+            text += &format!(
+                "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"h[{}-{}]\"]\n",
+                hosts + 1,
+                hosts + count
+            );
+            hosts += count;
+        }
+        let (frame, byte, latency, buffer) = times;
+        for (number, (_, _, to)) in segments.iter().enumerate().skip(1) {
+            text += &format!(
+                "[[router]]\nname = \"r{number}\"\njoins = [\"s{}\", \"s{number}\"]\nframe_time = \"{frame}us\"\nbyte_time = \"{byte}ns\"\n\
+                 latency = \"{latency}us\"\nbuffer = \"{buffer}KiB\"\n",
+                to.index(number)
+            );
+        }
+        let hosts = hosts as u16;
+        let offers = offers.into_iter().map(|(after, from, to, len, ttl)| (after, from % hosts, to % (hosts + 2), len, ttl));
+        (text, offers.collect())
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn every_datagram_ends_once_and_passes_no_more_routers_than_its_ttl(scene in scenes()) {
+        let site = site(&scene.0);
+        let subnets = site.subnets().unwrap();
+        let mut network = Internetwork::new(&site, 7).unwrap();
+        let hosts = network.hosts();
+        let (mut now, mut taken, mut events) = (Instant::START, BTreeMap::new(), Vec::new());
+        for (id, &(after, from, to, len, ttl)) in (0..).zip(&scene.1) {
+            now = now + Span::nanos(after);
+            while let Some(event) = network.poll(now) {
+                events.push(event);
+            }
+            let [own, other] = [from, to.min(hosts - 1)].map(|port| subnets.of_port(Port(port)).unwrap());
+            let frame = match subnets.gateway(own, other) {
+                _ if to >= hosts => Frame { to: To::All, ..frame(id, from, 0, len) },
+                Some(by) => routed(id, (from, by.0), to, ttl, len),
+                None => frame(id, from, to, len),
+            };
+            let fits = len <= site.network_of(Port(from)).unwrap().mtu;
+            if fits && network.ready(Port(from), Default::default()) && network.offer(now, frame) == Admission::Taken {
+                taken.insert(id, (now, frame, ttl));
+            }
+        }
+        events.extend(drain(&mut network));
+        let (mut ends, mut ended) = (BTreeMap::<u64, usize>::new(), BTreeSet::new());
+        let mut before = Instant::START;
+        for event in &events {
+            match *event {
+                Event::Deliver { at, id, to, mark, edit } => {
+                    let (begin, frame, ttl) = taken[&id.0];
+                    prop_assert!(at >= before && at > begin && mark == Mark::Ok);
+                    before = at;
+                    *ends.entry(id.0).or_default() += 1;
+                    match (frame.kind, edit) {
+                        (Kind::Routed(routed), Edit::Routed { hops, .. }) => {
+                            prop_assert!(to == routed.to && hops < ttl, "{event:?} {ttl}");
+                        }
+                        (Kind::Routed(_), Edit::Answer { .. }) => prop_assert_eq!(to, frame.from),
+                        (Kind::Ip, edit) => prop_assert_eq!(edit, Edit::None),
+                        _ => prop_assert!(false, "{:?} of {:?}", event, frame),
+                    }
+                }
+                Event::Lost { at, id, .. } => {
+                    prop_assert!(at >= before);
+                    before = at;
+                    *ends.entry(id.0).or_default() += 1;
+                }
+                Event::Done { id } => prop_assert!(ended.insert(id.0)),
+                _ => {}
+            }
+        }
+        for (id, (_, frame, _)) in &taken {
+            prop_assert!(ended.contains(id), "{id} never ended");
+            let due = match frame.to {
+                To::One(_) => 1,
+                _ => {
+                    let own = subnets.of_port(frame.from);
+                    (0..hosts).filter(|host| *host != frame.from.0 && subnets.of_port(Port(*host)) == own).count()
+                }
+            };
+            prop_assert_eq!(ends.get(id).copied().unwrap_or(0), due, "{}", id);
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Routers in a running lab: what a host's own programs see of subnets, and that the virtual clock says the same.
+//!
+//! Model:   three subnets in a row: FDDI, Ethernet, ATM; each router holds a datagram for a millisecond. Times are bounded from below by the
+//!          model, which is never early.
+//! Checked: here.
+
+use crate::lab::{Stage, attached, attachments, has, spread};
+use crate::paired::lab_networks::{lines, on_h1, round_trips_us};
+
+const SITE: &str = r#"name = "row"
+summary = "three subnets in a row"
+[[segment]]
+name = "ring"
+network = "fddi"
+hosts = ["near-[1-2]"]
+[[segment]]
+name = "middle"
+network = "ethernet-100"
+hosts = ["mid"]
+[[segment]]
+name = "end"
+network = "atm-oc3c"
+hosts = ["far-[1-2]"]
+[[router]]
+name = "r1"
+joins = ["ring", "middle"]
+latency = "1ms"
+[[router]]
+name = "r2"
+joins = ["middle", "end"]
+latency = "1ms"
+"#;
+
+fn site(stage: &Stage) -> String {
+    let file = stage.path("row.toml");
+    std::fs::write(&file, SITE).unwrap();
+    file
+}
+
+#[test]
+fn programs_run_over_routers_and_the_virtual_clock_says_the_same() {
+    if !has("ping") || !has("ip") {
+        return;
+    }
+    for case in attachments() {
+        let stage = Stage::new(case);
+        let (file, ledger) = (site(&stage), stage.path("ledger"));
+        let script = "ip route | cut -d' ' -f1-3 | sort; echo begin; ping -c 4 -i 0.05 far-2; echo begin of others
+            answers router r2; answers side r2-end; answers mid mid; answers own near-2
+            ping -c 1 -W 1 -t 1 far-1 | grep -o 'From r1 .*exceeded'; ping -c 1 -W 1 -t 2 far-1 | grep -o 'From r2 .*exceeded'
+            ping -c 1 -W 1 -M do -s 4000 far-1 2>&1 | grep -o 'From r1 .*mtu = 1500.'
+            ip route get 10.9.2.1 | grep -o 'mtu 1500'; sonde lab exec far-1 -- sonde lab exec h1 -- hostname; true";
+        let outcome = on_h1(&stage, &["--site", &file, "--ledger", &ledger], script);
+        let seen = lines(&outcome);
+        let want = [
+            "10.9.0.0/24 dev eth0",
+            "10.9.1.0/24 via 10.9.0.254",
+            "10.9.2.0/24 via 10.9.0.254",
+        ];
+        assert_eq!(seen[..3], want, "{case:?}: {outcome}");
+        let others = seen.iter().position(|line| *line == "begin of others");
+        let want = [
+            "router yes",
+            "side yes",
+            "mid yes",
+            "own yes",
+            "From r1 (10.9.0.254) icmp_seq=1 Time to live exceeded",
+            "From r2 (10.9.1.253) icmp_seq=1 Time to live exceeded",
+            "From r1 (10.9.0.254) icmp_seq=1 Frag needed and DF set (mtu = 1500)",
+            "mtu 1500",
+            "near-1",
+        ];
+        assert_eq!(seen[others.unwrap() + 1..], want, "{case:?}: {outcome}");
+        let far = round_trips_us(&outcome.out, "begin");
+        assert!(far.len() == 4 && far[0] >= 4_000, "{case:?}: {far:?}");
+        assert!(outcome.out.contains("ttl=62"), "{outcome}");
+        let replay = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        for word in [
+            "row with 5 hosts",
+            "parity      same admissions",
+            " 0 early",
+        ] {
+            assert!(replay.out.contains(word), "{word}: {replay}");
+        }
+    }
+}
+
+#[test]
+fn streams_and_ranks_cross_subnets() {
+    let tools = [
+        (
+            "iperf3",
+            "sonde lab exec --detach far-1 -- iperf3 -s -1 >/dev/null; sleep 0.5; iperf3 -c far-1 -t 1 -f m | grep -c receiver",
+            "1",
+        ),
+        (
+            "mpirun.openmpi",
+            "mpirun.openmpi -n 5 hostname | sort | xargs echo openmpi",
+            "openmpi far-1 far-2 mid near-1 near-2",
+        ),
+        (
+            "mpirun.mpich",
+            "mpirun.mpich -n 5 hostname | sort | xargs echo mpich",
+            "mpich far-1 far-2 mid near-1 near-2",
+        ),
+    ];
+    for (case, (program, script, want)) in spread(&attached("tap"), &tools) {
+        if !has(program) {
+            continue;
+        }
+        let stage = Stage::new(case);
+        let outcome = on_h1(&stage, &["--site", &site(&stage), "--cpus", "free"], script);
+        assert_eq!(lines(&outcome), [want], "{case:?}: {outcome}");
+    }
+}
