@@ -44,9 +44,11 @@ for (const [name, row] of run) {
       console.error(`wrong: ${row.network} ${row.path} ${row.quantity} of ${row.size_bytes} B: ${row.p50}, quiet ${beside.map((one) => one.p50)}`)
     }
   }
-  const isMain = SLOW.test(row.network) && row.phase === 'warm' && row.step === null
-  const kind = isMain && { throughput_bps: 'stream', latency_ns: 'latency' }[row.quantity]
-  if (kind && row.probe !== 'files') {
+  // What has one repetition by plan has no interval anywhere.
+  const isMain = SLOW.test(row.network) && row.phase === 'warm' && row.step === null && row.launches >= 6
+  const kind = isMain && { throughput: row.mode, latency: 'latency' }[row.probe]
+  const isOfKind = { stream: 'throughput_bps', latency: 'latency_ns' }[kind] === row.quantity
+  if (isOfKind) {
     share[kind][0] += isSound(row) ? 1 : 0
     share[kind][1] += 1
   }

@@ -219,6 +219,23 @@ impl Quantity {
         }
     }
 
+    /// Whether it is a share, from 0 to 1.
+    pub const fn is_share(self) -> bool {
+        self.per_unit() == 1_000_000
+    }
+
+    /// Whether the program alone decides it, whatever the network and the machine do.
+    pub const fn is_of_program(self) -> bool {
+        matches!(
+            self,
+            Self::Messages
+                | Self::MessageBytes
+                | Self::MessageBytesMean
+                | Self::MessageBytesMedian
+                | Self::Checks
+        )
+    }
+
     /// Whether it is a time of what is measured, in nanoseconds.
     pub const fn is_time(self) -> bool {
         matches!(

@@ -111,7 +111,7 @@ pub struct Sampling {
     pub precision_per_mille: Option<u64>,
     /// Samples after the first and before the first warm one, discarded.
     pub warmup: u64,
-    /// The time after which no further sample is begun, up to an hour.
+    /// The time after which no further sample is begun, up to an hour; a size that has 9 to 24 samples then goes on to 25.
     pub budget_ns: u64,
 }
 

@@ -4,7 +4,8 @@
 //!          of it to either side (2 % of a throughput), nothing was lost between hosts and network, no stranger came, and no
 //!          figure is above its bound. That interval is near enough whatever met a disturbance, or at least 100 of the samples (of a stream
 //!          its slices) met none and it is near enough with the others at their limits; where it was not seen which did, the emulation
-//!          kept its times. A share or a count has no width that could be judged.
+//!          kept its times. The interval of a share is within 0.02 to either side; a count has no width that could be judged, and what the program
+//!          alone decides meets no disturbance.
 //! Source:  the width: Hoefler & Belli, SC'15, rule 5. Deviations: an absolute floor for times.
 //! Units:   of the row's quantity.
 //! Checked: `each_condition_is_needed`, `what_holds_whatever_met_a_disturbance_is_sound`, `disturbance_lengthens_only_what_is_alone`,
@@ -22,6 +23,8 @@ const UNTOUCHED_MIN: u64 = 100;
 const WIDTH: f64 = 0.05;
 /// The same of a throughput.
 const WIDTH_OF_THROUGHPUT: f64 = 0.02;
+/// The same of a share, which is one of the whole.
+const WIDTH_OF_SHARE: f64 = 0.02;
 /// A time may be so far off whatever its share.
 const WIDTH_NS: f64 = 5_000.0;
 
@@ -269,7 +272,7 @@ impl Worth<'_> {
             ));
         }
         let holds = self.whatever.and_then(|ends| self.is_near(ends)) == Some(true);
-        if !holds {
+        if !holds && !self.quantity.is_of_program() {
             doubts.extend(self.disturbed());
             if self.varies() {
                 doubts.push((
@@ -365,6 +368,7 @@ impl Worth<'_> {
             Quantity::ThroughputBps => Some(WIDTH_OF_THROUGHPUT * self.p50.0),
             quantity if quantity.is_time() => Some((WIDTH * self.p50.0).max(WIDTH_NS)),
             Quantity::RatePerS | Quantity::MopPerS => Some(WIDTH * self.p50.0),
+            quantity if quantity.is_share() => Some(WIDTH_OF_SHARE),
             _ => None,
         }
     }
@@ -374,6 +378,7 @@ impl Worth<'_> {
         match self.quantity {
             Quantity::ThroughputBps => "2 %",
             quantity if quantity.is_time() => "5 % and 5 µs",
+            quantity if quantity.is_share() => "0.02",
             _ => "5 %",
         }
     }
@@ -554,14 +559,25 @@ mod tests {
             ..sound(&late)
         };
         assert!(told(&rate).1.contains("2 %"));
-        // A share has no width.
-        let share = Worth {
-            quantity: Quantity::LostShare,
+        let share = |low, high| Worth {
+            quantity: Quantity::CommunicatingShare,
+            p50: Number(0.9),
+            interval: Some((Number(low), Number(high))),
             touched: None,
+            whatever: None,
             verdict: None,
             ..sound(&late)
         };
-        assert_eq!(share.doubts(), []);
+        assert_eq!(share(0.89, 0.91).doubts(), []);
+        assert_eq!(told(&share(0.87, 0.91)).0, [Doubt::Wide]);
+        // What the program alone decides meets no disturbance.
+        let messages = Worth {
+            quantity: Quantity::Messages,
+            touched: None,
+            whatever: None,
+            ..sound(&late)
+        };
+        assert_eq!(messages.doubts(), []);
     }
 
     #[test]
