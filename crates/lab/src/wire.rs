@@ -115,7 +115,7 @@ pub(crate) fn describe(
 fn routed(ip: &[u8], addresses: &Addresses) -> Option<Routed> {
     let head: &[u8; IP] = ip.first_chunk()?;
     let to = addresses.port(Ipv4Addr::new(head[16], head[17], head[18], head[19]))?;
-    let is_echo = head[9] == ICMP && icmp(ip).and_then(<[u8]>::first) == Some(&ECHO);
+    let is_echo = head[9] == ICMP && parts(ip).and_then(|(_, rest)| rest.first()) == Some(&ECHO);
     (is_echo || !addresses.is_router(to)).then_some(Routed {
         to,
         ttl: head[8],
@@ -127,11 +127,6 @@ fn routed(ip: &[u8], addresses: &Addresses) -> Option<Routed> {
 fn parts(ip: &[u8]) -> Option<(&[u8], &[u8])> {
     let words = usize::from(ip.first()? & 0xf);
     ip.split_at_checked(words.checked_mul(4)?)
-}
-
-/// What follows the header of a datagram.
-fn icmp(ip: &[u8]) -> Option<&[u8]> {
-    parts(ip).map(|(_, rest)| rest)
 }
 
 /// What arrives at `to` in place of a frame that routers sent on or answered; none where nothing changes.

@@ -1,17 +1,13 @@
 //! Routers: the way of a datagram, what is answered, closed forms of it, and what holds for every site.
 
+use crate::site::{drain, frame, refused, site};
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Answer, Cause, Edit, Event, Frame, FrameId, Internetwork, Kind, Mark, Network,
-    Place, Port, Routed, SiteSpec, To, parse_site,
+    Admission, Answer, Cause, Edit, Event, Frame, Internetwork, Kind, Mark, Network, Place, Port,
+    Routed, SiteSpec, To, parse_site,
 };
-use sonde_units::{Bytes, Instant, Span};
+use sonde_units::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
-
-fn site(text: &str) -> SiteSpec {
-    let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
-    parse_site("test", &text, &|_| unreachable!()).unwrap_or_else(|error| panic!("{text}: {error}"))
-}
 
 /// Segments one after the other with two hosts each and a router between each two.
 fn chain(networks: &[&str], router: &str) -> SiteSpec {
@@ -30,10 +26,6 @@ fn chain(networks: &[&str], router: &str) -> SiteSpec {
     site(&text)
 }
 
-fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
-    Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
-}
-
 /// A datagram as a host's kernel sends it: to the router's interface.
 fn routed(id: u64, (from, by): (u16, u16), to: u16, ttl: u8, len: u64) -> Frame {
     let kind = Kind::Routed(Routed {
@@ -45,16 +37,6 @@ fn routed(id: u64, (from, by): (u16, u16), to: u16, ttl: u8, len: u64) -> Frame 
         kind,
         ..frame(id, from, by, len)
     }
-}
-
-fn drain(network: &mut Internetwork) -> Vec<Event> {
-    let mut all = Vec::new();
-    while let Some(at) = network.poll_at() {
-        while let Some(event) = network.poll(at) {
-            all.push(event);
-        }
-    }
-    all
 }
 
 /// The only arrival.
@@ -420,12 +402,6 @@ fn wrong_routers_are_told_with_their_line() {
     let two = "[[segment]]\nname = \"a\"\nnetwork = \"ethernet-10\"\nhosts = [\"x\"]\n\
         [[segment]]\nname = \"b\"\nnetwork = \"fddi\"\nhosts = [\"y\"]\n";
     let router = "[[router]]\nname = \"r\"\njoins = [\"a\", \"b\"]\n";
-    let refused = |text: &str| {
-        let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
-        parse_site("test", &text, &|_| unreachable!())
-            .unwrap_err()
-            .to_string()
-    };
     assert!(
         parse_site(
             "test",

@@ -8,7 +8,7 @@ use sonde_link::{
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn site(text: &str) -> SiteSpec {
+pub fn site(text: &str) -> SiteSpec {
     let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
     parse_site("test", &text, &|path| {
         panic!("{path} is not in the catalogue")
@@ -16,7 +16,7 @@ fn site(text: &str) -> SiteSpec {
     .expect(&text)
 }
 
-fn refused(text: &str) -> String {
+pub fn refused(text: &str) -> String {
     let text = format!("name = \"test\"\nsummary = \"test\"\n{text}");
     let read = |path: &str| Err(format!("{path} is not there"));
     parse_site("test", &text, &read)
@@ -43,12 +43,12 @@ fn chain(networks: &[&str], hosts: usize, bridge: &str) -> String {
     text
 }
 
-fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
+pub fn frame(id: u64, from: u16, to: u16, len: u64) -> Frame {
     Frame::datagram(FrameId(id), Port(from), Port(to), Bytes(len))
 }
 
 /// Until it is idle: when each frame came where.
-fn drain(network: &mut Internetwork) -> Vec<Event> {
+pub fn drain(network: &mut Internetwork) -> Vec<Event> {
     let mut all = Vec::new();
     while let Some(at) = network.poll_at() {
         while let Some(event) = network.poll(at) {

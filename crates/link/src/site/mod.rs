@@ -8,7 +8,7 @@
 //!          wherever that was; what comes to others is not told. A command that names no host is for every segment that has
 //!          such a thing. A buffer is what a bridge or router holds beside the queues of its stations.
 //!          What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
-//!          router answers goes back to its sender under the same name, told by the [`Edit`] of its arrival.
+//!          router answers is routed to its sender under the same name, told by the [`Edit`] of its arrival.
 //! Source:  IEEE 802.1D-1998 §7.7 to §7.9; RFC 1812. Deviations: the tree is fixed, no bridge sends frames of its own, and the switch of a star
 //!          knows its own stations from the start; routers know the link addresses of hosts, and cut nothing up.
 //! Checked: `tests/site.rs`, `tests/router.rs`.
