@@ -55,6 +55,7 @@ const PARSERS: &[&str] = &[
     "crates/link/src/ledger.rs",
     "crates/link/src/schedule.rs",
     "crates/link/src/script.rs",
+    "crates/link/src/site/check.rs",
     "crates/link/src/site/spec.rs",
     "crates/link/src/spec.rs",
     "crates/link/src/words.rs",

@@ -76,7 +76,7 @@ fn port(host: usize) -> u16 {
 impl Emulated {
     pub(crate) fn start(program: &Path, config: &Config) -> Result<Self> {
         let attempt = "start the lab";
-        let network = config.network.network().ok_or_else(|| {
+        let network = config.site.network().ok_or_else(|| {
             FleetError::of_all(
                 attempt,
                 "its segments are several networks",

@@ -220,10 +220,8 @@ impl User {
 /// A lab to be started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Config {
-    /// What joins the hosts, of which there are 2 to 256: a network, or a site of segments that bridges and routers join; eth0 of each.
-    pub network: SiteSpec,
-    /// Further networks of the same hosts: eth1 and so on.
-    pub beside: Vec<SiteSpec>,
+    /// What joins the hosts, of which there are 2 to 256: a network, several of the same hosts, or segments that bridges and routers join.
+    pub site: SiteSpec,
     /// How they are attached.
     pub attachment: Attachment,
     /// The device file of TAPs.
@@ -247,14 +245,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// All networks, in the order of the hosts' interfaces.
-    pub(crate) fn networks(&self) -> impl Iterator<Item = &SiteSpec> + Clone {
-        std::iter::once(&self.network).chain(&self.beside)
-    }
-
     /// How many hosts it has.
     pub fn hosts(&self) -> u16 {
-        self.network.count()
+        self.site.count()
     }
 }
 

@@ -6,14 +6,15 @@
 //! Source:  mount_namespaces(7), "Restrictions on mount namespaces".
 //! Checked: the end-to-end tests; `lab_powers` for what is kept from root.
 
-use crate::config::{Config, User};
+use crate::config::User;
 use crate::control::HostConfig;
 use crate::host::{HostError, file};
 use crate::wire::Addresses;
 use crate::{account, exec, libraries};
-use sonde_link::Port;
+use sonde_link::{Port, SiteSpec, Subnets, names_of};
 use sonde_sys::mount::{self, Without};
 use sonde_sys::sysctl;
+use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -135,44 +136,74 @@ fn names(config: &HostConfig) -> Result<(), HostError> {
     instead("/etc/hostname", &format!("{}\n", config.name), 0o644)
 }
 
-/// The /etc/hosts of every host: a host of a site has two names, its own first; a router the site's name for it in each subnet.
-pub(crate) fn table(config: &Config, addresses: &Addresses) -> String {
-    let count = config.hosts();
-    let mut table = String::from("127.0.0.1\tlocalhost\n");
-    let mut add = |port: u16, names: &[&str]| {
-        let address = addresses.address(Port(port));
-        table.push_str(&format!("{address}\t{}\n", names.join("\t")));
-    };
-    for (port, name) in (0..).zip(config.network.names()) {
-        let usual = format!("h{}", port + 1);
-        match name == usual {
-            true => add(port, &[name]),
-            false => add(port, &[name, &usual]),
+/// The /etc/hosts of the hosts: a host has the site's name and h1, h2 and so on, by the address to which the way is shortest; one of several
+/// interfaces has a name more by each. A router has the site's name for it in each subnet.
+pub(crate) struct Tables<'a> {
+    site: &'a SiteSpec,
+    names: Vec<&'a str>,
+    subnets: &'a Subnets,
+    addresses: &'a Addresses,
+    /// By the subnets that a host is in: what all such hosts have.
+    known: BTreeMap<Vec<Option<usize>>, String>,
+}
+
+impl<'a> Tables<'a> {
+    pub fn new(site: &'a SiteSpec, subnets: &'a Subnets, addresses: &'a Addresses) -> Self {
+        Self {
+            names: site.names(),
+            site,
+            subnets,
+            addresses,
+            known: BTreeMap::new(),
         }
     }
-    for port in count..count * (1 + config.beside.len() as u16) {
-        let (network, host) = (port / count, port % count + 1);
-        add(port, &[&format!("h{host}-eth{network}")]);
+
+    /// That of a host, counted from 0.
+    pub fn of(&mut self, host: u16) -> String {
+        let own = self.subnets.ports_of(host).iter();
+        let own: Vec<_> = own.map(|port| self.subnets.of_port(*port)).collect();
+        if !self.known.contains_key(&own) {
+            let table = self.table(host);
+            self.known.insert(own.clone(), table);
+        }
+        self.known[&own].clone()
     }
-    let interfaces = |joins: usize| joins as u16;
-    let mut port = count
-        + config
-            .network
-            .bridge
-            .iter()
-            .map(|one| interfaces(one.joins.len()))
-            .sum::<u16>();
-    for router in &config.network.router {
-        for (number, segment) in router.joins.iter().enumerate() {
-            let whole = format!("{}-{segment}", router.name);
-            match number {
-                0 => add(port, &[&router.name, &whole]),
-                _ => add(port, &[&whole]),
+
+    fn table(&self, host: u16) -> String {
+        let mut table = String::from("127.0.0.1\tlocalhost\n");
+        let mut add = |port: Port, mut names: Vec<String>| {
+            names.dedup();
+            let address = self.addresses.address(port);
+            table.push_str(&format!("{address}\t{}\n", names.join("\t")));
+        };
+        for (other, name) in (0..).zip(&self.names) {
+            let ports = self.subnets.ports_of(other);
+            let way = self.subnets.between(host, other).map(|(_, port)| port);
+            let nearest = way.or_else(|| ports.first().copied());
+            for (interface, port) in ports.iter().enumerate() {
+                let mut names = Vec::new();
+                if nearest == Some(*port) {
+                    names = vec![(*name).to_owned(), format!("h{}", other + 1)];
+                }
+                if ports.len() > 1 {
+                    let segment = self.subnets.ends[usize::from(port.0)].segment;
+                    let segment = &self.site.segment[segment].name;
+                    names.extend(names_of(name, usize::from(other) + 1, interface, segment));
+                }
+                add(*port, names);
             }
-            port += 1;
         }
+        for (number, router) in self.site.router.iter().enumerate() {
+            for ((port, _), segment) in self.subnets.interfaces(number).zip(&router.joins) {
+                let whole = format!("{}-{segment}", router.name);
+                match router.joins.first() == Some(segment) {
+                    true => add(port, vec![router.name.clone(), whole]),
+                    false => add(port, vec![whole]),
+                }
+            }
+        }
+        table
     }
-    table
 }
 
 /// The name and the password entry of who programs are, where the machine has none or has locked it: an sshd of theirs, and

@@ -45,7 +45,7 @@ const SEGMENT_ALONE_BELOW_BPS: u64 = 200_000_000;
 pub(crate) struct Plan<'a> {
     pub config: &'a Config,
     pub addresses: &'a Addresses,
-    /// The network that is joined, counted from 0, and its specification for this host.
+    /// Which of the host's interfaces it is, counted from 0, and the network that it joins.
     pub network: (u16, &'a NetworkSpec),
     pub attachment: Attachment,
     /// The switch's own network namespace.
@@ -56,11 +56,6 @@ impl Plan<'_> {
     /// The name of the interface in each host.
     fn name(&self) -> String {
         format!("eth{}", self.network.0)
-    }
-
-    /// The port of a host, counted from 0.
-    pub(crate) fn port(&self, host: u16) -> sonde_link::Port {
-        sonde_link::Port(self.network.0 * self.config.hosts() + host)
     }
 
     /// Whether neighbours are set, so that nobody asks for them.
@@ -107,6 +102,10 @@ pub(crate) fn build(
             sysctl::write(name, &value)?;
         }
         neighbours(&name)?;
+        // What a host of several interfaces is sent may come by another one than its answer takes.
+        for of in ["all", &name] {
+            sysctl::write(&format!("net/ipv4/conf/{of}/rp_filter"), "0")?;
+        }
         netlink.set_link(
             index,
             &LinkChange {

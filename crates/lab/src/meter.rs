@@ -13,7 +13,7 @@ use std::fmt;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
-use sonde_link::Port;
+use sonde_link::HostPort;
 use sonde_measure::{Away, Disturbance, Disturber, Fidelity, Lateness, Loss, Verdict};
 
 /// Late deliveries with less between them are of one span.
@@ -241,27 +241,25 @@ impl Report {
 pub(crate) struct Meter {
     lateness: Histogram<u64>,
     max_ns: u64,
-    hosts: u16,
     /// Whether a delivery that was due after the last late one was written was not late.
     is_caught_up: bool,
     pub report: Report,
 }
 
 impl Meter {
-    pub fn new(hosts: u16) -> Self {
+    pub fn new() -> Self {
         let lateness = Histogram::new_with_max(HISTOGRAM_MAX_NS, 3)
             .expect("the bounds are those of the library");
         Self {
             lateness,
             max_ns: 0,
-            hosts,
             is_caught_up: true,
             report: Report::default(),
         }
     }
 
     /// A copy for `to` that was due at `at_ns`, `due_ns` after it was taken, and was written `late_ns` after that.
-    pub fn delivered(&mut self, to: Port, at_ns: u64, due_ns: u64, late_ns: u64) {
+    pub fn delivered(&mut self, to: HostPort, at_ns: u64, due_ns: u64, late_ns: u64) {
         let bound_ns = Verdict::bound_ns(due_ns);
         let report = &mut self.report;
         report.deliveries += 1;
@@ -270,15 +268,14 @@ impl Meter {
         self.lateness.saturating_record(late_ns);
         if late_ns > bound_ns {
             report.late += 1;
-            let (host, interface) = end_of(to, self.hosts);
             fall_behind(
                 &mut report.behind,
                 Behind {
                     from_ns: at_ns,
                     to_ns: at_ns + late_ns,
                     most_ns: late_ns,
-                    host,
-                    interface,
+                    host: to.host + 1,
+                    interface: to.number,
                     late: 1,
                 },
                 self.is_caught_up,
@@ -306,11 +303,6 @@ impl Meter {
             ..self.report.clone()
         }
     }
-}
-
-/// The host of a port, counted from 1, and its interface, counted from 0: ports go host by host, network by network.
-pub(crate) fn end_of(port: Port, hosts: u16) -> (u16, u16) {
-    (port.0 % hosts + 1, port.0 / hosts)
 }
 
 /// Adds a late delivery to the spans, which are few and in order of time.
@@ -341,10 +333,20 @@ fn join_nearest(spans: &mut Vec<Behind>) {
 mod tests {
     use super::*;
 
+    /// eth0 of a host.
+    fn eth0(host: u16) -> HostPort {
+        HostPort {
+            host,
+            number: 0,
+            segment: 0,
+            station: host,
+        }
+    }
+
     #[test]
     fn the_verdict_follows_its_rule() {
-        let to = Port(1);
-        let mut meter = Meter::new(2);
+        let to = eth0(1);
+        let mut meter = Meter::new();
         let passed = |meter: &Meter| meter.report().verdict().passed();
         assert!(!passed(&meter), "an empty cell shows nothing");
         for _ in 0..990 {
@@ -359,7 +361,7 @@ mod tests {
         assert_eq!(meter.report().late, 11);
         assert!(!passed(&meter));
         // On a long way more is allowed.
-        let mut meter = Meter::new(2);
+        let mut meter = Meter::new();
         meter.delivered(to, 0, 10_000_000, 500_000);
         assert!(passed(&meter));
         assert_eq!(meter.report().verdict().bound_ns, 500_000);
@@ -373,10 +375,10 @@ mod tests {
 
     #[test]
     fn spans_are_few_and_cover_what_was_late() {
-        let mut meter = Meter::new(2);
-        meter.delivered(Port(0), 1_000_000, 0, 60_000);
-        meter.delivered(Port(1), 1_900_000, 0, 300_000);
-        meter.delivered(Port(0), 2_000_000, 0, 10_000);
+        let mut meter = Meter::new();
+        meter.delivered(eth0(0), 1_000_000, 0, 60_000);
+        meter.delivered(eth0(1), 1_900_000, 0, 300_000);
+        meter.delivered(eth0(0), 2_000_000, 0, 10_000);
         let first = Behind {
             from_ns: 1_000_000,
             to_ns: 2_200_000,
@@ -389,17 +391,17 @@ mod tests {
         assert_eq!(meter.report().behind, [first]);
         assert_eq!(meter.report().lag(), Some((0.1, 300_000)));
         // What was on time after it ends a span, but for a moment.
-        meter.delivered(Port(0), 2_210_000, 0, 10_000);
-        meter.delivered(Port(0), 2_290_000, 0, 60_000);
+        meter.delivered(eth0(0), 2_210_000, 0, 10_000);
+        meter.delivered(eth0(0), 2_290_000, 0, 60_000);
         assert_eq!(meter.report().behind.len(), 1);
-        meter.delivered(Port(0), 2_360_000, 0, 10_000);
-        meter.delivered(Port(0), 2_500_000, 0, 60_000);
+        meter.delivered(eth0(0), 2_360_000, 0, 10_000);
+        meter.delivered(eth0(0), 2_500_000, 0, 60_000);
         assert_eq!(meter.report().behind.len(), 2);
         // Each further from the last than that one from its own last.
         let mut at_ns = 2_560_000;
         for more in 1..=3_000 {
             at_ns += APART_NS + more;
-            meter.delivered(Port(0), at_ns, 0, 50_001);
+            meter.delivered(eth0(0), at_ns, 0, 50_001);
             at_ns += 50_001;
         }
         let report = meter.report();

@@ -15,7 +15,7 @@ mod talk;
 use crate::config::{Config, Info, MTU_MAX};
 use crate::control::{Answer, HostAnswer, HostConfig, HostRequest, Request, TalkError, hear, say};
 use crate::interface;
-use crate::meter::{AttachmentLosses, FlowReport, Meter, Report, end_of};
+use crate::meter::{AttachmentLosses, FlowReport, Meter, Report};
 use crate::pool::Pool;
 use crate::port::{Arrival, PORTION, Port};
 use crate::wire::Addresses;
@@ -23,7 +23,7 @@ use crate::{cradle, exec, furnish, ids, libraries, wire};
 use files::Files;
 use sonde_link::ledger::Entry;
 use sonde_link::{
-    Admission, Counters, Event, FlowCounters, FrameId, Kind, Network, Several, SiteSpec,
+    Admission, Counters, Event, FlowCounters, FrameId, HostPort, Kind, Network, Subnets, join,
 };
 use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
@@ -113,8 +113,10 @@ struct Switch {
     /// Where programs of the lab come in that change the network, and those that are in.
     listener: OwnedFd,
     visitors: Vec<Option<OwnedFd>>,
-    net: Several,
+    net: Box<dyn Network + Send>,
     addresses: Addresses,
+    /// By port: whose it is.
+    ends: Vec<HostPort>,
     ports: Vec<Port>,
     hosts: Vec<HostProcess>,
     pool: Pool,
@@ -159,12 +161,13 @@ impl Switch {
         let Request::Start(config) = request else {
             return Err(TalkError::Ended.into());
         };
-        let mtu = config.networks().map(SiteSpec::mtu).max().unwrap_or(0);
+        let mtu = config.site.mtu();
         if mtu > MTU_MAX {
             return Err(SwitchError::Mtu(mtu));
         }
-        let net = Several::new(config.networks(), config.seed)?;
-        let addresses = Addresses::new(config.networks()).map_err(SwitchError::Site)?;
+        let net = join(&config.site, config.seed, Vec::new())?;
+        let subnets = config.site.subnets().map_err(SwitchError::Site)?;
+        let addresses = Addresses::new(&subnets);
         cpu::raise_nofile()?;
         clock::timer_slack_min()?;
         let mut notes = Vec::new();
@@ -177,24 +180,17 @@ impl Switch {
         house(&config, guarded)?;
         let home = namespace::open(0, Space::Net)?;
         let (attachment, attachment_reason) = attach::choose(&control, &config, &home)?;
-        let hosts = start_hosts(&config, &addresses, guarded)?;
+        let hosts = start_hosts(&config, (&subnets, &addresses), guarded)?;
         if !config.cpus.switch.is_empty() {
             cpu::pin(&config.cpus.switch)?;
         }
-        let (mut ports, mut settings) = (Vec::new(), Vec::new());
-        for (number, site) in (0..).zip(config.networks()) {
-            let (these, read_back) = attach::build(
-                &control,
-                (&config, &addresses),
-                (number, site),
-                (attachment, &home),
-                &hosts,
-            )?;
-            ports.extend(these);
-            if number == 0 {
-                settings = read_back;
-            }
-        }
+        let (ports, settings) = attach::build(
+            &control,
+            (&config, &addresses),
+            (attachment, &home),
+            &hosts,
+            &subnets.ends,
+        )?;
         let frame_bytes = mtu as usize + wire::HEADER + 4;
         let files = Files::open(&config, fds, frame_bytes)?;
         let epoll = Epoll::new()?;
@@ -218,13 +214,13 @@ impl Switch {
             epoch_ns,
         };
         say(&control, &Answer::Ready(Box::new(info)), &[])?;
-        let meter = Meter::new(hosts.len() as u16);
         let mut switch = Self {
             control,
             listener,
             visitors: Vec::new(),
             net,
             addresses,
+            ends: subnets.ends,
             ports,
             hosts,
             pool: Pool::new(frame_bytes),
@@ -235,7 +231,7 @@ impl Switch {
             now_ns: epoch_ns,
             realtime: clock::realtime_minus_monotonic_ns(),
             realtime_at_ns: epoch_ns,
-            meter,
+            meter: Meter::new(),
             marked: Mark {
                 at_ns: epoch_ns,
                 cpu_ns: 0,
@@ -495,7 +491,8 @@ impl Switch {
         let written = Instant::from_nanos(written_ns - self.epoch_ns);
         let late_ns = written.as_nanos().saturating_sub(at.as_nanos()) + clamp_ns;
         let due_ns = at.since(taken).as_nanos();
-        self.meter.delivered(to, at.as_nanos(), due_ns, late_ns);
+        let end = self.ends[usize::from(to.0)];
+        self.meter.delivered(end, at.as_nanos(), due_ns, late_ns);
         self.capture(to, id, written_ns);
         Ok(written)
     }
@@ -564,7 +561,7 @@ impl Switch {
             toggles: self.toggles(),
             overloads: self.ports.iter().map(|port| port.overloads).sum(),
         };
-        self.meter = Meter::new(self.hosts.len() as u16);
+        self.meter = Meter::new();
         Ok(())
     }
 
@@ -575,7 +572,8 @@ impl Switch {
             let total = |counters: &Counters| counters.ports.iter().map(of).sum::<u64>();
             total(&counters) - total(before)
         };
-        let hosts = self.hosts.len() as u16;
+        let end_of = |port: sonde_link::Port| self.ends[usize::from(port.0)];
+        let called = |port| format!("h{}", end_of(port).host + 1);
         let now = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
         let share = |share: Ratio| {
             let (numerator, denominator) = share.parts();
@@ -583,8 +581,8 @@ impl Switch {
         };
         let flows = counters.flows.iter().filter(|one| one.until.is_none());
         let flows = flows.map(|one| FlowReport {
-            from: one.flow.from.map(|port| format!("h{}", port.0 + 1)),
-            to: format!("h{}", one.flow.to.0 + 1),
+            from: one.flow.from.map(called),
+            to: called(one.flow.to),
             wanted: share(one.flow.rho),
             achieved: share(one.achieved(now)),
             lost: one.lost,
@@ -592,12 +590,12 @@ impl Switch {
         let flows = flows.collect();
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
-            let (host, interface) = end_of(key.2, hosts);
+            let end = end_of(key.2);
             let loss = Loss {
                 place: key.0,
                 cause: key.1,
-                host,
-                interface,
+                host: end.host + 1,
+                interface: end.number,
             };
             (new > 0).then_some((loss, new))
         });
@@ -675,13 +673,13 @@ fn house(config: &Config, guarded: bool) -> Result<(), SwitchError> {
 /// Starts all inits, then waits for each.
 fn start_hosts(
     config: &Config,
-    addresses: &Addresses,
+    (subnets, addresses): (&Subnets, &Addresses),
     guarded: bool,
 ) -> Result<Vec<HostProcess>, SwitchError> {
     let own = namespace::open(0, Space::Pid)?;
     let mut hosts = Vec::new();
-    let names: Vec<&str> = config.network.names().collect();
-    let table = furnish::table(config, addresses);
+    let names = config.site.names();
+    let mut tables = furnish::Tables::new(&config.site, subnets, addresses);
     for number in 1..=config.hosts() {
         let (mine, theirs) = message::pair()?;
         namespace::unshare(Namespaces::of(&[Space::Pid]))?;
@@ -692,7 +690,7 @@ fn start_hosts(
             number,
             name: names[usize::from(number) - 1].to_owned(),
             hosts: config.hosts(),
-            table: table.clone(),
+            table: tables.of(number - 1),
             keep: config.keep.clone(),
             user: config.user,
             share: config.share,

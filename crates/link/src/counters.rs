@@ -145,21 +145,6 @@ impl Counters {
         &mut self.ports[usize::from(port.0)]
     }
 
-    /// Takes in those of another network, whose first port is `first` here.
-    pub(crate) fn add(&mut self, other: Self, first: u16) {
-        self.add_shared(&other, |port| port);
-        self.ports.extend(other.ports);
-        for ((place, cause, port), count) in other.lost {
-            *self
-                .lost
-                .entry((place, cause, Port(first + port.0)))
-                .or_default() += count;
-        }
-        self.access
-            .resize(usize::from(first), AccessCounters::default());
-        self.access.extend(other.access);
-    }
-
     /// Takes in what is no port's of another network, whose ports are these here.
     pub(crate) fn add_shared(&mut self, other: &Self, port: impl Fn(Port) -> Port) {
         self.cells_lost += other.cells_lost;

@@ -1,6 +1,6 @@
 //! The ledger: what entered a network and what came out of it, in records that are cheap to write.
 //!
-//! Model:   a header (magic, version, ports, seed, and the site as TOML, in version 2 the network), then one record of 48 bytes for each entry,
+//! Model:   a header (magic, version, hosts, seed, and the site as TOML, in version 2 the network), then one record of 48 bytes for each entry,
 //!          in the order in which they happened to who drove the network. Times of offers, commands and the end are the
 //!          `now` that the network was given; times of deliveries and losses are the model's. No time is before that of
 //!          an earlier event, none of an input before anything earlier: a network that gets the same inputs at the same
@@ -43,7 +43,7 @@ const HEAD: usize = 24;
 /// No site's TOML is longer.
 const SITE_MAX: u32 = 1 << 20;
 /// A mesh of circuits grows with the square of the ports.
-const PORTS_MAX: u16 = 1_024;
+const HOSTS_MAX: u16 = 1_024;
 
 /// What a ledger is about: enough to build the network again.
 #[derive(Clone, Debug)]
@@ -70,6 +70,8 @@ pub enum Entry {
     Command {
         /// The `now` of the command.
         at: Instant,
+        /// Which of the hosts' interfaces it is for, as in [`Network::command_on`](crate::Network::command_on).
+        number: u16,
         /// The command.
         command: Command,
     },
@@ -127,11 +129,11 @@ pub enum LedgerError {
     /// Its network cannot be had.
     #[error("the ledger's network is wrong: {0}; the file is damaged, record it again")]
     Network(String),
-    /// It has more stations than a network here can have.
+    /// It has more hosts than a network here can have.
     #[error(
-        "the ledger has {0} ports, but a network has at most {PORTS_MAX}; the file is damaged, record it again"
+        "the ledger has {0} hosts, but a network has at most {HOSTS_MAX}; the file is damaged, record it again"
     )]
-    Ports(u16),
+    Hosts(u16),
     /// It ends within a record.
     #[error(
         "the ledger ends within record {record}, after {bytes} of its 48 bytes; cut those off to use the records before"
@@ -208,11 +210,11 @@ impl Entry {
         !matches!(self, Self::Deliver { .. } | Self::Lost { .. })
     }
 
-    /// Whether its ports are on a network of `ports` stations. A frame's destination may be anything.
-    fn fits(&self, ports: u16) -> bool {
+    /// Whether its ports are on a network of so many hosts and ports of theirs. A frame's destination may be anything.
+    fn fits(&self, hosts: u16, ports: u16) -> bool {
         match *self {
             Self::Offer { frame, .. } => frame.from.0 < ports,
-            Self::Command { command, .. } => command.check(ports).is_ok(),
+            Self::Command { command, .. } => command.check(hosts).is_ok(),
             Self::Deliver { to, .. } | Self::Lost { to, .. } => to.0 < ports,
             Self::End { .. } => true,
         }
@@ -232,9 +234,9 @@ impl<W: Write> Writer<W> {
     /// hosts.
     pub fn new(mut out: W, header: &Header) -> io::Result<Self> {
         let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidInput, problem);
-        let ports = header.site.count();
-        if ports > PORTS_MAX {
-            return Err(invalid(LedgerError::Ports(ports).to_string()));
+        let hosts = header.site.count();
+        if hosts > HOSTS_MAX {
+            return Err(invalid(LedgerError::Hosts(hosts).to_string()));
         }
         let site = toml::to_string(&header.site)
             .map_err(|e| invalid(format!("the network cannot be written: {e}")))?;
@@ -244,7 +246,7 @@ impl<W: Write> Writer<W> {
             .ok_or_else(|| invalid("the network's description is longer than 1 MiB".into()))?;
         out.write_all(&MAGIC)?;
         out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&ports.to_le_bytes())?;
+        out.write_all(&hosts.to_le_bytes())?;
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&header.seed.to_le_bytes())?;
         out.write_all(site.as_bytes())?;
@@ -274,6 +276,8 @@ impl<W: Write> Writer<W> {
 pub struct Reader<R> {
     input: R,
     header: Header,
+    hosts: u16,
+    /// How many interfaces they have.
     ports: u16,
     offset: u64,
     record: u64,
@@ -300,12 +304,12 @@ impl<R: Read> Reader<R> {
         }
         let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h, seed @ ..] = head;
         let version = u16::from_le_bytes([a, b]);
-        let ports = u16::from_le_bytes([c, d]);
+        let hosts = u16::from_le_bytes([c, d]);
         if ![OF_A_NETWORK, VERSION].contains(&version) {
             return Err(LedgerError::Version(version));
         }
-        if ports > PORTS_MAX {
-            return Err(LedgerError::Ports(ports));
+        if hosts > HOSTS_MAX {
+            return Err(LedgerError::Hosts(hosts));
         }
         let length = u64::from(u32::from_le_bytes([e, f, g, h]));
         let seed = u64::from_le_bytes(seed);
@@ -325,20 +329,22 @@ impl<R: Read> Reader<R> {
         let wrong = |error: &dyn std::fmt::Display| LedgerError::Network(error.to_string());
         let site = match version {
             OF_A_NETWORK => crate::parse("ledger", &text)
-                .map(|network| SiteSpec::single(network, ports))
+                .map(|network| SiteSpec::single(network, hosts))
                 .map_err(|e| wrong(&e))?,
             _ => toml::from_str::<SiteSpec>(&text).map_err(|e| wrong(&e))?,
         };
-        if site.count() != ports {
+        if site.count() != hosts {
             return Err(LedgerError::Network(format!(
-                "it has {} hosts of {ports}",
+                "it has {} hosts of {hosts}",
                 site.count()
             )));
         }
+        let ports = u16::try_from(site.ends().len()).unwrap_or(u16::MAX);
         let header = Header { site, seed };
         Ok(Self {
             input,
             header,
+            hosts,
             ports,
             offset: length.saturating_add(HEAD as u64),
             record: 0,
@@ -392,7 +398,7 @@ impl<R: Read> Reader<R> {
         if self.ended {
             return Err("comes after the end of the ledger");
         }
-        if !entry.fits(self.ports) {
+        if !entry.fits(self.hosts, self.ports) {
             return Err("names a port that the network does not have");
         }
         let bound = if entry.is_input() {
@@ -534,7 +540,7 @@ mod tests {
         assert!(first_error(&later).contains("version 9"));
         let mut wide = good.clone();
         wide[11] = 5;
-        assert!(first_error(&wide).contains("1284 ports"));
+        assert!(first_error(&wide).contains("1284 hosts"));
         let mut damaged = good;
         damaged[HEAD] = b'=';
         assert!(first_error(&damaged).contains("network is wrong"));

@@ -31,7 +31,6 @@ mod pace;
 mod path;
 mod schedule;
 mod script;
-mod several;
 mod shared;
 mod site;
 mod slab;
@@ -67,10 +66,11 @@ pub use network::{
 };
 pub use schedule::{FaultSpec, LoadSpec};
 pub use script::{CommandError, Script, ScriptError};
-pub use several::Several;
 pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
 pub use site::catalogue::{resolve_site, sites};
-pub use site::spec::{Bridge, Router, Segment, SiteError, SiteSpec, parse_site};
+pub use site::spec::{
+    Bridge, HostPort, Router, Segment, SiteError, SiteSpec, names_of, parse_site,
+};
 pub use site::{Internetwork, NodeCounters, Subnets, join};
 pub use spec::{
     Circuits, FlowControl, Forwarding, Line, NetworkSpec, PathSpec, Resolution, Signalling,

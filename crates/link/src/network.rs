@@ -38,6 +38,19 @@ pub trait Network {
     /// # Panics
     /// If `now` is before an earlier `now`.
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused>;
+    /// The same for the segments of interface `number` of the hosts; [`Self::command`] is for 0.
+    ///
+    /// # Errors
+    /// [`Refused`], also where no host has so many.
+    ///
+    /// # Panics
+    /// As [`Self::command`].
+    fn command_on(&mut self, now: Instant, number: u16, command: Command) -> Result<(), Refused> {
+        match number {
+            0 => self.command(now, command),
+            _ => Err(Refused::NO_SUCH_INTERFACE),
+        }
+    }
     /// The next thing that has happened until `now`; none when all is told.
     fn poll(&mut self, now: Instant) -> Option<Event>;
     /// When there will be something to poll, the latest `now` if there is already; none while idle.
@@ -164,6 +177,14 @@ pub enum Refused {
         /// How many circuits it can have.
         table: u64,
     },
+}
+
+impl Refused {
+    /// A host that is named, or every one, has fewer interfaces.
+    pub(crate) const NO_SUCH_INTERFACE: Self = Self::NotHere {
+        what: "interface of this number there",
+        remedy: "count those of a host from eth0, in the order of the networks that it is on",
+    };
 }
 
 /// What routers made of a frame on its way.
@@ -354,6 +375,9 @@ impl Network for Box<dyn Network + Send> {
     }
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
         (**self).command(now, command)
+    }
+    fn command_on(&mut self, now: Instant, number: u16, command: Command) -> Result<(), Refused> {
+        (**self).command_on(now, number, command)
     }
     fn poll(&mut self, now: Instant) -> Option<Event> {
         (**self).poll(now)

@@ -14,6 +14,7 @@ mod properties;
 mod queues;
 mod router;
 mod sci;
+mod several;
 mod site;
 mod stages;
 mod times;

@@ -220,7 +220,10 @@ fn an_address_server_answers_its_own_segment() {
 
 /// The number of a host of a site.
 fn host(site: &SiteSpec, name: &str) -> u16 {
-    site.names().position(|other| other == name).unwrap() as u16
+    site.names()
+        .iter()
+        .position(|other| *other == name)
+        .unwrap() as u16
 }
 
 #[test]
@@ -234,35 +237,44 @@ fn servers_on_both_segments_keep_traffic_off_the_router() {
             .count()
     };
     assert_eq!((desks(0), desks(1)), (60, 60));
-    // Each desktop asks a server.
-    let routed = |server: fn(&str) -> &'static str| {
+    let servers = ["file-server", "compute-server"].map(|name| host(&site, name));
+    let sp2 = site
+        .names()
+        .into_iter()
+        .filter(|name| name.starts_with("sp2-"));
+    assert_eq!(sp2.count(), 12);
+    let subnets = site.subnets().unwrap();
+    for server in servers {
+        let on = subnets.ports_of(server).iter();
+        let on: Vec<_> = on
+            .map(|port| &*site.segment[subnets.ends[usize::from(port.0)].segment].name)
+            .collect();
+        assert_eq!(on, ["main-1", "main-2", "back-door"]);
+    }
+    // Each desktop asks a host, at the address of its own that is nearest or at that of its eth0.
+    let routed = |asked: u16, is_nearest: bool| {
         let mut network = Internetwork::new(&site, 1).unwrap();
         let mut now = Instant::START;
-        for name in site.names().filter(|name| name.starts_with("desk")) {
-            now = now + Span::millis(10);
-            network.offer(
-                now,
-                frame(0, host(&site, name), host(&site, server(name)), 1_000),
-            );
-            arrival(&drain(&mut network));
+        for name in site.names() {
+            if name.starts_with("desk") {
+                let (from, near) = subnets.between(host(&site, name), asked).unwrap();
+                let to = if is_nearest { near.0 } else { asked };
+                now = now + Span::millis(10);
+                network.offer(now, frame(0, from.0, to, 1_000));
+                assert_eq!(arrival(&drain(&mut network)).1, Port(to));
+            }
         }
         network.nodes()[0].forwarded
     };
-    let own = |name: &str| {
-        if name.starts_with("desk1") {
-            "server1-1"
-        } else {
-            "server2-1"
-        }
-    };
-    assert_eq!(
-        (
-            routed(own),
-            routed(|_| "server1-1"),
-            routed(|_| "outside-1")
-        ),
-        (0, 60, 120)
-    );
+    let [file, compute] = servers;
+    let outside = host(&site, "outside-1");
+    let seen = [
+        routed(file, true),
+        routed(compute, true),
+        routed(file, false),
+        routed(outside, true),
+    ];
+    assert_eq!(seen, [0, 0, 60, 120]);
 }
 
 #[test]
@@ -436,8 +448,8 @@ fn wrong_routers_are_told_with_their_line() {
     }
 }
 
-/// A random site of subnets, and what is offered to it: after how many nanoseconds, from whom, to whom (beyond the hosts: to all), how long, with
-/// which TTL.
+/// A random site of subnets with hosts on one or several of them, and what is offered to it: after how many nanoseconds, from which port, to which (beyond
+/// those of hosts: to all), how long, with which TTL.
 type Scene = (String, Vec<(u64, u16, u16, u64, u8)>);
 
 fn scenes() -> impl Strategy<Value = Scene> {
@@ -447,7 +459,8 @@ fn scenes() -> impl Strategy<Value = Scene> {
         Just("fddi"),
         Just("ethernet-1g:buffer=4KiB")
     ];
-    let segment = (network, 1usize..4, any::<prop::sample::Index>());
+    let maybe = prop::option::of(any::<prop::sample::Index>());
+    let segment = (network, 1usize..4, any::<prop::sample::Index>(), maybe);
     let times = (0u64..200, 0u64..100, 0u64..100, 3u64..40);
     let offer = (
         0u64..2_000_000,
@@ -457,24 +470,28 @@ fn scenes() -> impl Strategy<Value = Scene> {
         1u8..6,
     );
     (prop::collection::vec(segment, 2..6), times, prop::collection::vec(offer, 1..60)).prop_map(|(segments, times, offers)| {
-        let (mut text, mut hosts) = (String::new(), 0);
-        for (number, (network, count, _)) in segments.iter().enumerate() {
+        let (mut text, mut hosts, mut more) = (String::new(), 0, 0);
+        for (number, (network, count, _, also)) in segments.iter().enumerate() {
+            // One of the hosts before may be here too.
+            let also = also.filter(|_| hosts > 0).map(|also| also.index(hosts) + 1);
+            more += usize::from(also.is_some());
             text += &format!(
-                "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"h[{}-{}]\"]\n",
+                "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"h[{}-{}]\"{}]\n",
                 hosts + 1,
-                hosts + count
+                hosts + count,
+                also.map_or_else(String::new, |also| format!(", \"h{also}\""))
             );
             hosts += count;
         }
         let (frame, byte, latency, buffer) = times;
-        for (number, (_, _, to)) in segments.iter().enumerate().skip(1) {
+        for (number, (_, _, to, _)) in segments.iter().enumerate().skip(1) {
             text += &format!(
                 "[[router]]\nname = \"r{number}\"\njoins = [\"s{}\", \"s{number}\"]\nframe_time = \"{frame}us\"\nbyte_time = \"{byte}ns\"\n\
                  latency = \"{latency}us\"\nbuffer = \"{buffer}KiB\"\n",
                 to.index(number)
             );
         }
-        let hosts = hosts as u16;
+        let hosts = (hosts + more) as u16;
         let offers = offers.into_iter().map(|(after, from, to, len, ttl)| (after, from % hosts, to % (hosts + 2), len, ttl));
         (text, offers.collect())
     })
@@ -488,7 +505,7 @@ proptest! {
         let site = site(&scene.0);
         let subnets = site.subnets().unwrap();
         let mut network = Internetwork::new(&site, 7).unwrap();
-        let hosts = network.hosts();
+        let hosts = network.ends();
         let (mut now, mut taken, mut events) = (Instant::START, BTreeMap::new(), Vec::new());
         for (id, &(after, from, to, len, ttl)) in (0..).zip(&scene.1) {
             now = now + Span::nanos(after);

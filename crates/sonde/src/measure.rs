@@ -357,7 +357,7 @@ impl Task {
         let config = self.lab_config(&[selector])?;
         let fleet = self.lab_fleet(program, &config)?;
         let shared = LiveNetwork::shared(fleet);
-        let network = testbed::sole(config.network)?;
+        let network = testbed::sole(&config.site)?;
         Ok(LiveNetwork::of_lab(
             (&shared, None),
             network,
@@ -375,9 +375,8 @@ impl Task {
         let config = self.lab_config(&names.collect::<Vec<&str>>())?;
         let mut fleet = self.lab_fleet(program, &config)?;
         let count = self.plan.networks.len();
-        let all = std::iter::once(&config.network).chain(&config.beside);
-        let specs = all.take(count).cloned().map(testbed::sole);
-        let specs = specs.collect::<Result<Vec<_>, _>>()?;
+        let all = config.site.segment.into_iter();
+        let specs: Vec<_> = all.take(count).map(|one| one.network).collect();
         let choices = specs.iter().zip(0..).map(|(spec, nth)| Choice {
             name: spec.name.clone(),
             selector: Selector::Interface(format!("eth{nth}")),

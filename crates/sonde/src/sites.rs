@@ -1,6 +1,7 @@
 //! `sonde lab list --sites`: the sites of the catalogue, or of the user's own, with what their paths do.
 //!
-//! Model:   the path from the first host to the last of each segment, by the models in virtual time, with nothing else on it.
+//! Model:   the path to the last host of each segment from the site's first, or from the segment's own where that has no way there, by the
+//!          models in virtual time, with nothing else on it.
 //! Checked: `tests/lab_sites.rs`.
 
 use crate::document::{self, Command, Document};
@@ -12,7 +13,7 @@ use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
-use sonde_link::{Port, SiteSpec};
+use sonde_link::{HostPort, Port, SiteSpec};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
@@ -54,11 +55,12 @@ struct SegmentRow {
     hosts: Vec<String>,
     /// The longest frame, in layer-3 bytes.
     mtu_bytes: u64,
-    /// Bridges and routers between the site's first host and its last one here; null without hosts.
+    /// Bridges and routers between the site's first host, or where that has no way here the segment's own, and the last one here; null without
+    /// two hosts.
     nodes: Option<u32>,
-    /// A datagram with 1 byte from the first host to the last one here; null without hosts.
+    /// A datagram with 1 byte between these two; null without two hosts.
     one_way_1b_ns: Option<u64>,
-    /// What a stream by TCP reaches between these two; null without hosts, or where a warning says why.
+    /// What a stream by TCP reaches between these two; null without two hosts, or where a warning says why.
     tcp_expected_bps: Option<u64>,
 }
 
@@ -84,19 +86,24 @@ impl NodeRow {
 }
 
 fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<SiteRow, Failure> {
+    let subnets = site.subnets().map_err(Failure::usage)?;
     let mut segments = Vec::new();
-    let mut before = 0;
     for (number, one) in site.segment.iter().enumerate() {
-        let hosts = one.hosts.len() as u16;
-        before += hosts;
-        let path = Between {
-            site,
-            from: Port(0),
-            to: Port(before.wrapping_sub(1)),
-        };
-        let is_path = hosts > 0 && path.to != path.from;
-        let (mut one_way_1b_ns, mut tcp_expected_bps) = (None, None);
-        if is_path {
+        // From the site's first host, or where that has no way here the segment's own, to the last one here.
+        let here = (0..).map(Port).zip(&subnets.ends);
+        let here = here.filter(|(_, end)| end.segment == number);
+        let order = |(_, end): &(Port, &HostPort)| end.station;
+        let (first, last) = (here.clone().min_by_key(order), here.max_by_key(order));
+        let first = subnets
+            .interface_to(0, subnets.of[number])
+            .or(first.map(|(port, _)| port));
+        let ends = first.zip(last.map(|(port, _)| port));
+        let ends = ends.filter(|(from, to)| from != to);
+        let path = ends.map(|(from, to)| Between { site, from, to });
+        let (mut nodes, mut one_way_1b_ns, mut tcp_expected_bps) = (None, None, None);
+        if let Some(path) = path {
+            let first = subnets.ends[usize::from(path.from.0)].segment;
+            nodes = site.nodes_between(first, number);
             let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
             one_way_1b_ns = Some(time.as_picos().div_ceil(1_000));
             match path.tcp(&sender(profile)) {
@@ -112,7 +119,7 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
             network: one.network.name.clone(),
             hosts: one.hosts.clone(),
             mtu_bytes: one.network.mtu,
-            nodes: is_path.then(|| site.nodes_between(0, number)).flatten(),
+            nodes,
             one_way_1b_ns,
             tcp_expected_bps,
         });
@@ -207,10 +214,13 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
                 .collect::<Vec<_>>()
         };
         let nodes = [of("bridge", &site.bridges), of("router", &site.routers)];
-        output::paragraph(&format!("Joined by {}.", nodes.concat().join("; ")));
+        let nodes = nodes.concat();
+        if !nodes.is_empty() {
+            output::paragraph(&format!("Joined by {}.", nodes.join("; ")));
+        }
     }
     output::paragraph(
-        "Nodes are bridges and routers. Times and rates are from the site's first host to the last one of the segment, by the models, with nothing else on it. Run \
+        "Nodes are bridges and routers. Times and rates are from the site's first host, or the segment's own where that has no way there, to the segment's last, by the models, with nothing else on it. Run \
          something: `sonde lab run --site NAME -- PROGRAM`; a site of your own: docs/sites.md.",
     );
     warnings

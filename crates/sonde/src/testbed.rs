@@ -9,6 +9,7 @@ use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
 use sonde_link::{CatalogueError, NetworkSpec, Script, SiteSpec};
 use sonde_sys::file;
 use sonde_units::Instant;
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -129,8 +130,8 @@ pub fn site(selector: &str) -> Result<SiteSpec, Failure> {
     sonde_link::resolve_site(selector, &read).map_err(Failure::usage)
 }
 
-/// The network of a lab that has no segments.
-pub fn sole(site: SiteSpec) -> Result<NetworkSpec, Failure> {
+/// The network that eth0 of all hosts of a lab is on.
+pub fn sole(site: &SiteSpec) -> Result<NetworkSpec, Failure> {
     let network = site.network().cloned();
     network.ok_or_else(|| {
         Failure::usage(format!(
@@ -160,30 +161,21 @@ impl LabOptions {
     /// The configuration. Programs find the current folder and that of this command in each host.
     pub fn config(&self) -> Result<Config, Failure> {
         let online = sonde_sys::cpu::online()?;
-        let mut networks = match &self.site {
-            Some(selector) => vec![site(selector)?],
-            None => {
-                let of = |selector: &String| {
-                    Ok(SiteSpec::single(network(selector)?, self.hosts.count()))
-                };
-                self.networks
-                    .iter()
-                    .map(of)
-                    .collect::<Result<Vec<_>, Failure>>()?
-            }
-        };
-        if networks.len() > 1 && self.ledger.is_some() {
-            return Err(Failure::usage(
-                "a ledger is of one network: leave `--ledger` out, or name one network",
-            ));
-        }
-        if networks.len() > NETWORKS_MAX {
+        let count = self.networks.len();
+        if count > NETWORKS_MAX {
             return Err(Failure::usage(format!(
-                "hosts have at most {NETWORKS_MAX} networks at once, not {}",
-                networks.len()
+                "hosts have at most {NETWORKS_MAX} networks at once, not {count}"
             )));
         }
-        self.schedule(&mut networks[0])?;
+        let mut site = match &self.site {
+            Some(selector) => site(selector)?,
+            None => {
+                let networks = self.networks.iter().map(|selector| network(selector));
+                let networks = networks.collect::<Result<Vec<_>, Failure>>()?;
+                SiteSpec::parallel(networks, self.hosts.count())
+            }
+        };
+        self.schedule(&mut site)?;
         let keep = [
             std::env::current_dir().ok(),
             std::env::current_exe()
@@ -191,8 +183,7 @@ impl LabOptions {
                 .and_then(|exe| exe.parent().map(Path::to_path_buf)),
         ];
         Ok(Config {
-            network: networks.remove(0),
-            beside: networks,
+            site,
             attachment: self.hosts.attachment,
             tun: self.hosts.tun.clone(),
             profile: self.hosts.profile,
@@ -206,7 +197,7 @@ impl LabOptions {
         })
     }
 
-    /// Puts load and script into the networks, whose own they become.
+    /// Puts load and script into the networks that eth0 of hosts is on, whose own they become.
     fn schedule(&self, site: &mut SiteSpec) -> Result<(), Failure> {
         if let Some(load) = self
             .load
@@ -218,7 +209,10 @@ impl LabOptions {
             )));
         }
         if let Some(load) = &self.load {
-            for segment in &mut site.segment {
+            let first = site.ends().into_iter().filter(|end| end.number == 0);
+            let first: BTreeSet<usize> = first.map(|end| end.segment).collect();
+            for number in first {
+                let segment = &mut site.segment[number];
                 let flows = load.scheduled(&segment.network, segment.hosts.len() as u16);
                 segment.network.load.extend(flows);
             }

@@ -79,6 +79,7 @@ fn hosts_on_two_networks_use_the_one_they_address() {
     }
     for case in attachments() {
         let stage = Stage::new(case);
+        let ledger = stage.path("ledger");
         let sent = "awk '/eth[01]:/ { print $10 }' /proc/net/dev";
         let script = format!(
             "ping -q -c 1 10.9.0.2 >/dev/null && ping -q -c 1 h2-eth1 >/dev/null || exit 7
@@ -91,6 +92,8 @@ fn hosts_on_two_networks_use_the_one_they_address() {
             "ethernet-100",
             "--network",
             "fddi",
+            "--ledger",
+            &ledger,
         ];
         let (outcome, report) = traffic(&stage, &options, &script);
         let counts: Vec<u64> = lines(&outcome)
@@ -112,6 +115,14 @@ fn hosts_on_two_networks_use_the_one_they_address() {
         );
         assert_attachment_lost_nothing(&report);
         assert_eq!(report["lost"], json!({}), "{report:#}");
+        // One ledger has both, and the virtual clock says the same.
+        let replayed = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        for word in [
+            "ethernet-100 and fddi with 2 hosts",
+            "same admissions, same order, same losses",
+        ] {
+            assert!(replayed.out.contains(word), "{word}: {replayed}");
+        }
     }
 }
 

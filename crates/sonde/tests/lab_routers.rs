@@ -1,4 +1,4 @@
-//! Routers in a running lab: what a host's own programs see of subnets, and that the virtual clock says the same.
+//! Routers, and hosts on several segments, in a running lab: what a host's own programs see of subnets, and that the virtual clock says the same.
 //!
 //! Model:   three subnets in a row: FDDI, Ethernet, ATM; each router holds a datagram for a millisecond. Times are bounded from below by the
 //!          model, which is never early.
@@ -111,5 +111,72 @@ fn streams_and_ranks_cross_subnets() {
         let stage = Stage::new(case);
         let outcome = on_h1(&stage, &["--site", &site(&stage), "--cpus", "free"], script);
         assert_eq!(lines(&outcome), [want], "{case:?}: {outcome}");
+    }
+}
+
+/// A server on all three segments, a store on two, and a router between two of them.
+const SEVERAL: &str = r#"name = "several"
+summary = "a server on all segments"
+[[segment]]
+name = "west"
+network = "ethernet-100"
+hosts = ["w", "server"]
+[[segment]]
+name = "east"
+network = "fddi"
+hosts = ["e", "server", "store"]
+[[segment]]
+name = "back"
+network = "atm-oc3c"
+hosts = ["server", "store"]
+[[router]]
+name = "r"
+joins = ["west", "east"]
+latency = "1ms"
+"#;
+
+#[test]
+fn hosts_on_several_segments_use_the_nearest() {
+    if !has("ping") || !has("ip") {
+        return;
+    }
+    for case in attachments() {
+        let stage = Stage::new(case);
+        let (file, ledger) = (stage.path("several.toml"), stage.path("ledger"));
+        std::fs::write(&file, SEVERAL).unwrap();
+        let script = "see() { echo $1 $2 $(sonde lab exec $1 -- ping -n -c 1 -W 2 $2 2>&1 | grep -o 'from .* ttl=..\\|100% packet loss\\|unreachable'); }
+            see w server; see w server-east; see e server; see e w; see server store; see server store-back; see w store; see w store-back
+            sonde lab exec server -- ip route | cut -d' ' -f1-3 | sort; ip route | cut -d' ' -f1-3 | sort
+            sonde lab exec store-back -- hostname; sonde lab exec 10.9.2.2 -- hostname
+            sonde lab tell eth2 link h2 down; see server store-back; see server store
+            sonde lab tell eth3 link h2 down; sonde lab tell eth1 link h1 down; true";
+        let outcome = on_h1(&stage, &["--site", &file, "--ledger", &ledger], script);
+        let want = [
+            "w server from 10.9.0.2: icmp_seq=1 ttl=64",
+            // The answer takes the server's own way to the west.
+            "w server-east from 10.9.1.3: icmp_seq=1 ttl=64",
+            "e server from 10.9.1.3: icmp_seq=1 ttl=64",
+            "e w from 10.9.0.1: icmp_seq=1 ttl=63",
+            "server store from 10.9.1.2: icmp_seq=1 ttl=64",
+            "server store-back from 10.9.2.1: icmp_seq=1 ttl=64",
+            "w store from 10.9.1.2: icmp_seq=1 ttl=63",
+            "w store-back unreachable",
+            "10.9.0.0/24 dev eth0",
+            "10.9.1.0/24 dev eth1",
+            "10.9.2.0/24 dev eth2",
+            "10.9.0.0/24 dev eth0",
+            "10.9.1.0/24 via 10.9.0.254",
+            "store",
+            "server",
+            "server store-back 100% packet loss",
+            "server store from 10.9.1.2: icmp_seq=1 ttl=64",
+        ];
+        assert_eq!(lines(&outcome), want, "{case:?}: {outcome}");
+        let refused = outcome.err.matches("no interface of this number there");
+        assert_eq!(refused.count(), 2, "{case:?}: {outcome}");
+        let replay = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        for word in ["several with 4 hosts", "parity      same admissions"] {
+            assert!(replay.out.contains(word), "{word}: {replay}");
+        }
     }
 }

@@ -170,7 +170,7 @@ fn wrong_sites_are_refused_with_their_line() {
         ),
         (
             row("ethernet-10", 2).replace("far-[1-2]", "near-[2-3]"),
-            "host `near-2` is on segment `room-1` already",
+            "host `near-2` is on segments `room-1` and `room-2`, which bridges join",
         ),
         (
             row("ethernet-10", 2).replace("\"far-[1-2]\"", ""),
@@ -199,7 +199,7 @@ fn wrong_sites_are_refused_with_their_line() {
     }
     let unknown = stage.run(&["--site", "campus"], &["true"]).expect(USAGE);
     unknown.tells(&[
-        "there is no site `campus`: there are two-rooms, sandia-engineering",
+        "there is no site `campus`: there are two-rooms, lace, sandia-engineering",
         "./campus.toml",
     ]);
     for words in [["--network", "fddi"], ["--hosts", "3"]] {

@@ -65,8 +65,15 @@ pub fn incast_at(
     bytes_each: Bytes,
     sender: &Sender,
 ) -> Result<Incast, Reason> {
-    let others = (0..site.count()).map(Port).filter(|port| *port != receiver);
+    let subnets = site.subnets().map_err(|_| unfinished(None))?;
+    let (own, subnet) = (
+        subnets.ends.get(usize::from(receiver.0)),
+        subnets.of_port(receiver),
+    );
+    let others = (0..site.count()).filter(|host| own.is_some_and(|own| own.host != *host));
+    let way = |host| subnets.interface_to(host, subnet?);
     let paths: Vec<_> = others
+        .filter_map(way)
         .map(|from| Between {
             site,
             from,

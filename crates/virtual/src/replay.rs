@@ -233,8 +233,12 @@ impl Replay {
                     });
                 }
             }
-            Entry::Command { at, command } => {
-                let done = self.network.command(self.now, command);
+            Entry::Command {
+                at,
+                number,
+                command,
+            } => {
+                let done = self.network.command_on(self.now, number, command);
                 done.map_err(|_| Difference::Command { at })?;
             }
             Entry::Deliver { at, actual, .. } => {

@@ -13,7 +13,7 @@ use crate::tcp::traffic::{Flow, Traffic};
 use sonde_link::{Port, SiteSpec, SpecError, join};
 use sonde_units::{Bytes, Instant, OneWay, Span};
 
-/// Two hosts of a site.
+/// Two ports of hosts of a site.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<'a> {
     /// The site.

@@ -32,8 +32,7 @@ pub fn config(network: &str, hosts: u16) -> Config {
     let (uid, gid) = sonde_sys::process::ids();
     let user = if uid == 0 { (1_000, 1_000) } else { (uid, gid) };
     Config {
-        beside: Vec::new(),
-        network: sonde_link::SiteSpec::single(network, hosts),
+        site: sonde_link::SiteSpec::single(network, hosts),
         attachment: Attachment::Auto,
         tun: "/dev/net/tun".into(),
         profile: Profile::MODERN,

@@ -169,8 +169,7 @@ fn median(mut values: Vec<u64>) -> u64 {
 fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> Outcome<Config> {
     let folder = std::env::current_exe()?.parent().map(Path::to_path_buf);
     Ok(Config {
-        beside: Vec::new(),
-        network: sonde_link::SiteSpec::single(
+        site: sonde_link::SiteSpec::single(
             sonde_link::resolve(network, &|_| Err("not a name".into()))?,
             hosts,
         ),

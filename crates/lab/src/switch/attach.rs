@@ -11,7 +11,7 @@ use crate::control::{Answer, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::port::Port;
 use crate::wire::Addresses;
-use sonde_link::SiteSpec;
+use sonde_link::HostPort;
 use sonde_sys::namespace::{self, Kind};
 use sonde_sys::tap::{self, Tap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,25 +58,22 @@ fn device(
 
 type Settings = Vec<(String, String)>;
 
-/// The ports of one network, which is the so manieth, and the settings of the first host as they read.
+/// The ports of these interfaces, and the settings of the first as they read.
 pub(super) fn build(
     control: &OwnedFd,
     (config, addresses): (&Config, &Addresses),
-    (number, site): (u16, &SiteSpec),
     (attachment, home): (Attachment, &OwnedFd),
     hosts: &[HostProcess],
+    ends: &[HostPort],
 ) -> Result<(Vec<Port>, Settings), SwitchError> {
     let mut ports = Vec::new();
     let mut settings = Vec::new();
-    for (index, host) in hosts.iter().enumerate() {
-        // A site has a network for each of its hosts.
-        let Some(spec) = site.network_of(sonde_link::Port(index as u16)) else {
-            continue;
-        };
+    for (number, end) in (0..).map(sonde_link::Port).zip(ends) {
+        let host = &hosts[usize::from(end.host)];
         let plan = Plan {
             config,
             addresses,
-            network: (number, spec),
+            network: (end.number, &config.site.segment[end.segment].network),
             attachment,
             home,
         };
@@ -85,10 +82,9 @@ pub(super) fn build(
             Attachment::Veth => None,
             _ => Some(device(control, config, &netns, home)??),
         };
-        let own = plan.port(index as u16);
-        let port = interface::build(&plan, own, &netns, tun)?;
-        if index == 0 {
-            settings = interface::read_back(&plan, own, &netns, port.index)?;
+        let port = interface::build(&plan, number, &netns, tun)?;
+        if ports.is_empty() {
+            settings = interface::read_back(&plan, number, &netns, port.index)?;
         }
         say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
         ports.push(port);

@@ -6,7 +6,6 @@
 //! Checked: `a_killed_host_is_named`, `a_removed_interface_is_named` of the end-to-end tests.
 
 use super::{HostProcess, Switch, SwitchError};
-use crate::meter::end_of;
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::process;
 use std::os::unix::process::ExitStatusExt;
@@ -26,8 +25,10 @@ impl Switch {
         host.is_gone = true;
         self.epoll.remove(&self.hosts[index].socket)?;
         // Where that fails the interface is gone already.
-        for port in self.ports.iter_mut().skip(index).step_by(self.hosts.len()) {
-            drop(port.take_down());
+        for (port, end) in self.ports.iter_mut().zip(&self.ends) {
+            if usize::from(end.host) == index {
+                drop(port.take_down());
+            }
         }
         self.collect();
         Ok(())
@@ -89,12 +90,12 @@ impl Switch {
                 _ => format!("h{number} is gone: its init ended"),
             }
         });
-        let all = self.hosts.len() as u16;
-        let ports = self.ports.iter().filter(|port| port.is_gone);
-        let ports = ports.map(|port| {
-            let (host, network) = end_of(port.number, all);
+        let ports = self.ports.iter().zip(&self.ends);
+        let ports = ports.filter(|(port, _)| port.is_gone).map(|(_, end)| {
             format!(
-                "eth{network} of h{host} is gone: it was removed while the lab ran, and what it was to send and receive was lost"
+                "eth{} of h{} is gone: it was removed while the lab ran, and what it was to send and receive was lost",
+                end.number,
+                end.host + 1
             )
         });
         hosts.chain(ports).collect()

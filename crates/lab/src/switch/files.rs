@@ -48,7 +48,7 @@ impl Files {
         let mut files = Self::default();
         if let Some(about) = &config.ledger {
             let header = ledger::Header {
-                site: config.network.clone(),
+                site: config.site.clone(),
                 seed: config.seed,
             };
             let out = BufWriter::with_capacity(1 << 20, next()?);

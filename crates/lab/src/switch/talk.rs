@@ -12,8 +12,8 @@
 use super::{Switch, SwitchError, TOKEN_VISITOR, VISITORS_MAX};
 use crate::control::{Answer, Request, TalkError, say};
 use crate::exec;
-use sonde_link::Command;
 use sonde_link::ledger::Entry;
+use sonde_link::{Command, Network};
 use sonde_sys::epoll::Interest;
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::{clock, cpu};
@@ -112,12 +112,12 @@ impl Switch {
     fn on_command(&mut self, text: &str) -> Answer {
         let named = text.split_once(' ');
         let named = named.and_then(|(name, rest)| Some((name.strip_prefix("eth")?, rest)));
-        let (network, text) = match named {
+        let (number, text) = match named {
             Some((number, rest)) => (number.parse().ok(), rest),
             None => (Some(0), text),
         };
-        let Some(network) = network else {
-            return Answer::Failed("networks are written eth0, eth1 and so on".into());
+        let Some(number) = number else {
+            return Answer::Failed("interfaces are written eth0, eth1 and so on".into());
         };
         let command: Command = match text.parse() {
             Ok(command) => command,
@@ -125,10 +125,14 @@ impl Switch {
         };
         self.now_ns = self.now_ns.max(clock::monotonic_ns());
         let now = Instant::from_nanos(self.now_ns.saturating_sub(self.epoch_ns));
-        if let Err(refused) = self.net.command_on(network, now, command) {
+        if let Err(refused) = self.net.command_on(now, number, command) {
             return Answer::Failed(refused.to_string());
         }
-        self.files.append(&Entry::Command { at: now, command });
+        self.files.append(&Entry::Command {
+            at: now,
+            number,
+            command,
+        });
         Answer::Done
     }
 }

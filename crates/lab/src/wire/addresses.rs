@@ -1,16 +1,15 @@
 //! Which port of a lab has which address.
 //!
-//! Model:   subnets have the addresses 10.9.0.0/24, 10.9.1.0/24 and so on: each network one, a site one for what bridges join. In each the
-//!          hosts have the first addresses, in the order of their numbers, and routers the last ones. Where a /24 has too few for one of them, all
-//!          are /23. A link address is 02:00 and the four bytes of the IPv4 address.
+//! Model:   subnets have the addresses 10.9.0.0/24, 10.9.1.0/24 and so on. In each the hosts have the first addresses, in the order of their
+//!          numbers, and routers the last ones. Where a /24 has too few for one of them, all are /23. A link address is 02:00 and the four bytes of the IPv4 address.
 //! Checked: in `wire.rs`, `every_port_has_an_address_of_its_own`, `subnets_have_addresses_and_ways_to_each_other`.
 
-use sonde_link::{Port, SiteSpec};
+use sonde_link::{HostPort, Port, Subnets};
 use std::net::Ipv4Addr;
 
 /// What the link addresses of the lab begin with.
 pub const MAC: [u8; 2] = [0x02, 0x00];
-/// The first network's own address.
+/// The first subnet's own address.
 const FIRST: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 0);
 /// Addresses that a /24 has for ports.
 const PORTS_24: usize = 254;
@@ -22,6 +21,8 @@ pub(crate) struct Addresses {
     subnets: Vec<Subnet>,
     /// By port: its subnet, and its number there; the other ports have none.
     of: Vec<Option<(u16, u16)>>,
+    /// By port of a host: the subnets that the host reaches by it over routers, each with the router.
+    routes: Vec<Vec<(u16, Port)>>,
 }
 
 /// Ports that reach each other without a router.
@@ -29,34 +30,30 @@ pub(crate) struct Addresses {
 struct Subnet {
     hosts: Vec<Port>,
     routers: Vec<Port>,
-    /// By subnet: the router that leads there.
-    gateways: Vec<Option<Port>>,
 }
 
 impl Addresses {
-    /// Those of the hosts of these networks, whose ports follow each other.
-    ///
-    /// # Errors
-    /// A sentence, where the parts of a site do not fit together.
-    pub fn new<'a>(networks: impl Iterator<Item = &'a SiteSpec>) -> Result<Self, String> {
-        let mut all = Vec::new();
-        let mut first = 0_u16;
-        for site in networks {
-            let (hosts, subnets) = (site.count(), site.subnets()?);
-            for number in 0..subnets.count() {
-                let is_in = |host: &Port| subnets.of_port(*host) == Some(number);
-                let own = (0..hosts).map(Port).filter(is_in);
-                all.push(Subnet {
-                    hosts: own.map(|host| Port(first.saturating_add(host.0))).collect(),
-                    routers: subnets.routers_in(number).collect(),
-                    gateways: (0..subnets.count())
-                        .map(|to| subnets.gateway(number, to))
-                        .collect(),
-                });
-            }
-            first = first.saturating_add(hosts);
-        }
-        Ok(Self::of_subnets(all))
+    /// Those of what is in these subnets.
+    pub fn new(subnets: &Subnets) -> Self {
+        let of = |number| Subnet {
+            hosts: (0..subnets.ends.len() as u16)
+                .map(Port)
+                .filter(|port| subnets.of_port(*port) == Some(number))
+                .collect(),
+            routers: subnets.routers_in(number).collect(),
+        };
+        let mut all = Self::of_subnets((0..subnets.count()).map(of).collect());
+        let routes = |(port, end): (Port, &HostPort)| -> Vec<(u16, Port)> {
+            let Some(own) = subnets.of_port(port) else {
+                return Vec::new();
+            };
+            let leads = |to: &usize| subnets.interface_to(end.host, *to) == Some(port);
+            let way = |to: usize| Some((to as u16, subnets.gateway(own, to)?));
+            let all = (0..subnets.count()).filter(leads);
+            all.filter_map(way).collect()
+        };
+        all.routes = (0..).map(Port).zip(&subnets.ends).map(routes).collect();
+        all
     }
 
     /// Two subnets of so many hosts each with a router between them, for a fuzzer.
@@ -66,7 +63,6 @@ impl Addresses {
                 .map(|host| Port(number.saturating_mul(hosts).saturating_add(host)))
                 .collect(),
             routers: vec![Port(hosts.saturating_mul(2).saturating_add(number))],
-            gateways: vec![None, None],
         };
         Self::of_subnets(vec![subnet(0), subnet(1)])
     }
@@ -84,6 +80,7 @@ impl Addresses {
             prefix,
             subnets,
             of: Vec::new(),
+            routes: Vec::new(),
         };
         let top = all.size().saturating_sub(2) as u16;
         let mut places = Vec::new();
@@ -175,17 +172,10 @@ impl Addresses {
             .copied()
     }
 
-    /// The subnets that are reached over routers, each with the router.
-    pub fn routes(&self, port: Port) -> Vec<(Ipv4Addr, Ipv4Addr)> {
-        let gateways = self
-            .around(port)
-            .into_iter()
-            .flat_map(|subnet| &subnet.gateways);
-        let ways = (0..)
-            .zip(gateways)
-            .filter_map(|(to, gateway)| Some((to, (*gateway)?)));
-        ways.map(|(to, gateway)| (self.base(to), self.address(gateway)))
-            .collect()
+    /// The subnets that a host reaches by this port of its own over routers, each with the router.
+    pub fn routes(&self, port: Port) -> impl Iterator<Item = (Ipv4Addr, Ipv4Addr)> + '_ {
+        let own = self.routes.get(usize::from(port.0)).into_iter().flatten();
+        own.map(|(to, gateway)| (self.base(*to), self.address(*gateway)))
     }
 
     /// How many entries of neighbours all hosts have together.

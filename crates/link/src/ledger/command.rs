@@ -1,7 +1,7 @@
 //! A command as a part of a record.
 //!
 //! Model:   verb 41, ports 32 and 34 (all ones: none), flag 42. A share: numerator 8, denominator 16; a span or a rate 24. A
-//!          flow: share 8 and 16, size 24, burst 36, number 42, law 43, class 44. All else is 0.
+//!          flow: share 8 and 16, size 24, burst 36, number 42, law 43, class 44. The interface that it is for: 46. All else is 0.
 //! Checked: property `any_entry_round_trips`, property `any_record_is_read_or_refused`.
 
 use super::record::Record;

@@ -32,8 +32,11 @@ impl Entry {
                 r.byte(41, u8::from(admission == Admission::Taken));
                 r.frame(&frame);
             }
-            Self::Command { command, .. } => {
+            Self::Command {
+                number, command, ..
+            } => {
                 r.byte(TAG, 2);
+                r.u16(46, number);
                 r.command(&command);
             }
             Self::Deliver {
@@ -86,6 +89,7 @@ impl Entry {
             },
             2 => Self::Command {
                 at,
+                number: r.read_u16(46),
                 command: r.read_command()?,
             },
             3 => Self::Deliver {
@@ -373,8 +377,13 @@ pub(super) mod tests {
                     Admission::Blocked
                 },
             }),
-            (at(), super::super::command::tests::commands())
-                .prop_map(|(at, command)| Entry::Command { at, command }),
+            (at(), any::<u16>(), super::super::command::tests::commands()).prop_map(
+                |(at, number, command)| Entry::Command {
+                    at,
+                    number,
+                    command
+                }
+            ),
             (
                 at(),
                 any::<u64>(),

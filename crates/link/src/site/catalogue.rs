@@ -5,11 +5,12 @@
 use super::spec::{SiteError, SiteSpec, parse_site};
 
 /// The sites that come with sonde, the simplest first.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     (
         "two-rooms",
         include_str!("../../catalogue/sites/two-rooms.toml"),
     ),
+    ("lace", include_str!("../../catalogue/sites/lace.toml")),
     (
         "sandia-engineering",
         include_str!("../../catalogue/sites/sandia-engineering.toml"),

@@ -1,12 +1,12 @@
-//! Several segments with what joins them, as one network.
+//! Segments with what joins them, and hosts on one or more of them, as one network.
 //!
-//! Model:   the ports are the hosts, then the interfaces of the bridges, then those of the routers, in the order of the file. Each is a station of
-//!          its segment, which is a network of its own: a bridge waits for the token, it collides. A frame crosses segment after segment as a frame of each. On a
+//! Model:   the ports are eth0 of each host, eth1 of each that has one and so on, then those of the bridges, then those of the routers, in the
+//!          order of the file. Each is a station of its segment, which is a network of its own: a bridge waits for the token, it collides. A frame crosses segment after segment as a frame of each. On a
 //!          medium that stations share, every bridge hears every frame; the switch of a star sends on what it has not heard of to all its
 //!          stations, as a bridge does to all its other segments. Steps of segments and nodes are done in the order of their times, at equal
 //!          times segments first, in the order of the file. Every host that a frame is for has one copy of it: delivered, or lost once,
-//!          wherever that was; what comes to others is not told. A command that names no host is for every segment that has
-//!          such a thing. A buffer is what a bridge or router holds beside the queues of its stations.
+//!          wherever that was; what comes to others is not told. A command is for the hosts' interfaces of one number; one that names no host is for every
+//!          segment that these are on and that has such a thing. A buffer is what a bridge or router holds beside the queues of its stations.
 //!          What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
 //!          router answers is routed to its sender under the same name, told by the [`Edit`] of its arrival.
 //! Source:  IEEE 802.1D-1998 §7.7 to §7.9; RFC 1812. Deviations: the tree is fixed, no bridge sends frames of its own, and the switch of a star
@@ -14,6 +14,7 @@
 //! Checked: `tests/site.rs`, `tests/router.rs`.
 
 pub(crate) mod catalogue;
+mod check;
 mod due;
 mod node;
 mod part;
@@ -97,10 +98,11 @@ pub struct Internetwork {
     /// The bridges, then the routers.
     nodes: Vec<Node>,
     subnets: Subnets,
-    hosts: u16,
+    /// How many interfaces the hosts have.
+    ends: u16,
     /// By port: segment and station.
     at: Vec<(usize, u16)>,
-    /// By port behind the hosts: node and interface.
+    /// By port behind those of the hosts: node and interface.
     interfaces: Vec<(usize, usize)>,
     books: Slab<Book>,
     transits: Slab<Transit>,
@@ -139,15 +141,17 @@ impl Internetwork {
             key: "segment",
             problem,
         })?;
-        let hosts = site.count();
+        let ends = subnets.ends.len() as u16;
         let at = subnets.at.clone();
+        let mut places: Vec<_> = at.iter().zip(0..).collect();
+        places.sort();
         let mut stations: Vec<Vec<Port>> = vec![Vec::new(); site.segment.len()];
-        for (port, (segment, _)) in (0..).zip(&at) {
+        for ((segment, _), port) in places {
             stations[*segment].push(Port(port));
         }
         let (mut nodes, mut interfaces) = (Vec::new(), Vec::new());
         let mut node = |works: Works, joined: &[usize], does: Does| {
-            let first = Port(hosts + interfaces.len() as u16);
+            let first = Port(ends + interfaces.len() as u16);
             let number = nodes.len();
             interfaces.extend((0..joined.len()).map(|interface| (number, interface)));
             let own = usize::from(first.0);
@@ -176,10 +180,10 @@ impl Internetwork {
             .iter()
             .map(|node| node.at.clone())
             .collect();
-        let last = bridges.iter().map(Vec::len).sum::<usize>() as u16 + hosts;
+        let last = bridges.iter().map(Vec::len).sum::<usize>() as u16 + ends;
         let mut parts = Vec::new();
         for (segment, (one, ports)) in site.segment.iter().zip(stations).enumerate() {
-            let is_bridge = |station: &u16| (hosts..last).contains(&ports[usize::from(*station)].0);
+            let is_bridge = |station: &u16| (ends..last).contains(&ports[usize::from(*station)].0);
             let seed = seed.wrapping_add(segment as u64);
             parts.push(Part {
                 net: build_with(&one.network, ports.len() as u16, seed, capture.to_vec())?,
@@ -198,12 +202,12 @@ impl Internetwork {
         }
         Ok(Self {
             now: Instant::START,
-            delivered: vec![(0, Bytes::ZERO); usize::from(hosts)],
+            delivered: vec![(0, Bytes::ZERO); usize::from(ends)],
             due,
             parts,
             nodes,
             subnets,
-            hosts,
+            ends,
             at,
             interfaces,
             books: Slab::new(),
@@ -215,9 +219,9 @@ impl Internetwork {
         })
     }
 
-    /// How many hosts it has; their ports come first.
-    pub fn hosts(&self) -> u16 {
-        self.hosts
+    /// How many interfaces its hosts have; their ports come first.
+    pub fn ends(&self) -> u16 {
+        self.ends
     }
 
     /// What each bridge did so far, then each router.
@@ -306,7 +310,7 @@ impl Internetwork {
     /// The port of a station, and its node and interface if it is one's.
     fn end(&self, segment: usize, station: u16) -> (Port, Option<(usize, usize)>) {
         let port = self.parts[segment].ports[usize::from(station)];
-        let behind = port.0.checked_sub(self.hosts).map(usize::from);
+        let behind = port.0.checked_sub(self.ends).map(usize::from);
         (
             port,
             behind.and_then(|number| self.interfaces.get(number).copied()),
@@ -483,7 +487,7 @@ impl Internetwork {
                 datagram: Some(Datagram::of(routed.to, routed.ttl, routed.is_whole)),
                 ..plain
             },
-            (To::One(to), Kind::Ip) if to.0 < self.hosts => {
+            (To::One(to), Kind::Ip) if to.0 < self.ends => {
                 match self.subnets.gateway(own, self.subnet(to)) {
                     Some(router) => Hop {
                         to: To::One(router),
@@ -505,7 +509,7 @@ impl Internetwork {
 
     /// The hosts that a frame is for; of one that is for no host its sender, to whom an answer or the loss is told.
     fn copies(&self, frame: &Frame, hop: &Hop) -> Left {
-        let one = |to: Port| Left::One(Some(if to.0 < self.hosts { to } else { frame.from }));
+        let one = |to: Port| Left::One(Some(if to.0 < self.ends { to } else { frame.from }));
         let (segment, _) = self.at[usize::from(frame.from.0)];
         let is_served = self.parts[segment].is_served;
         match (frame.to, hop.datagram, frame.kind) {
@@ -514,8 +518,8 @@ impl Internetwork {
             (To::All, _, Kind::Resolve(_)) if is_served => Left::One(Some(frame.from)),
             (To::All | To::Group(_) | To::Unknown, ..) => {
                 let own = self.subnet(frame.from);
-                let others = (0..self.hosts).map(Port).filter(|host| *host != frame.from);
-                Left::Many(others.filter(|host| self.subnet(*host) == own).collect())
+                let others = (0..self.ends).map(Port).filter(|port| *port != frame.from);
+                Left::Many(others.filter(|port| self.subnet(*port) == own).collect())
             }
         }
     }
@@ -547,19 +551,16 @@ pub fn join(
     seed: u64,
     capture: Vec<Captured>,
 ) -> Result<Box<dyn Network + Send>, SpecError> {
-    match site.network() {
-        Some(network) => build_with(network, site.count(), seed, capture),
-        None => Ok(Box::new(Internetwork::with_capture(site, seed, &capture)?)),
+    match &site.segment[..] {
+        [one] => build_with(&one.network, site.count(), seed, capture),
+        _ => Ok(Box::new(Internetwork::with_capture(site, seed, &capture)?)),
     }
 }
 
 impl Network for Internetwork {
     fn offer(&mut self, now: Instant, frame: Frame) -> Admission {
         self.enter(now);
-        assert!(
-            frame.from.0 < self.hosts,
-            "the sender is a host of the site"
-        );
+        assert!(frame.from.0 < self.ends, "the sender is a host's interface");
         let hop = self.set_out(&frame);
         let left = self.copies(&frame, &hop);
         let book = self.books.insert(Book {
@@ -580,9 +581,12 @@ impl Network for Internetwork {
     }
 
     fn command(&mut self, now: Instant, command: Command) -> Result<(), Refused> {
+        self.command_on(now, 0, command)
+    }
+
+    fn command_on(&mut self, now: Instant, number: u16, command: Command) -> Result<(), Refused> {
         self.enter(now);
-        command.check(self.hosts)?;
-        let all = inside(&self.at, self.parts.len(), command)?;
+        let all = inside(&self.subnets.ends, self.parts.len(), number, command)?;
         let mut given = all.into_iter().map(|(segment, command)| {
             let net = &mut self.parts[segment].net;
             let done = net.command(now, command);
@@ -610,14 +614,14 @@ impl Network for Internetwork {
     }
 
     fn counters(&self) -> Counters {
-        let mut all = Counters::new(self.hosts);
+        let mut all = Counters::new(self.ends);
         for part in &self.parts {
             let of = part.net.counters();
             for (station, port) in part
                 .ports
                 .iter()
                 .enumerate()
-                .filter(|(_, port)| port.0 < self.hosts)
+                .filter(|(_, port)| port.0 < self.ends)
             {
                 *all.port(*port) = of.ports[station].clone();
                 if let Some(access) = of.access.get(station) {

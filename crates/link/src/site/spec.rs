@@ -1,7 +1,8 @@
 //! A site as data: segments, the hosts on them, and what joins the segments.
 //!
-//! Model:   a host is on one segment. The segments that bridges join are one subnet, and form a tree: between any two hosts there is one
-//!          way. A network alone is a site of one segment. A segment's network is a selector in a file, [`NetworkSpec`] once it is read.
+//! Model:   a host is on one segment or several, of different subnets; its interfaces are in the order of these in the file. The segments that
+//!          bridges join are one subnet, and form a tree. A network alone is a site of one segment, several networks of the same hosts are one of
+//!          as many. A segment's network is a selector in a file, [`NetworkSpec`] once it is read.
 //! Units:   sizes, rates and times carry their unit in the text, as in a network's file.
 //! Checked: `tests/site.rs` reads good and bad files.
 #![deny(
@@ -11,6 +12,7 @@
     clippy::arithmetic_side_effects
 )]
 
+use super::check::{Joined, Wrong};
 use super::subnets::Subnets;
 use crate::{CatalogueError, Command, FaultSpec, NetworkSpec, Port, Refused, resolve};
 use serde::{Deserialize, Serialize};
@@ -18,9 +20,9 @@ use sonde_units::{Bytes, Span, excerpt, excerpts};
 use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
-/// The most hosts of a site, and the most segments.
-const SITE_HOSTS_MAX: usize = 4_096;
-const PARTS_MAX: usize = 1_024;
+/// The most interfaces that the hosts of a site have, and the most segments.
+pub(super) const SITE_HOSTS_MAX: usize = 4_096;
+pub(super) const PARTS_MAX: usize = 1_024;
 
 /// Segments with what joins them; `N` is how a segment's network is said.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -107,6 +109,19 @@ pub struct Router {
     /// Layer-3 bytes that it holds at most, for all segments together.
     #[serde(default = "Bridge::usual_buffer")]
     pub buffer: Bytes,
+}
+
+/// An interface of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostPort {
+    /// The host, counted from 0 in the order in which hosts come first in the file.
+    pub host: u16,
+    /// Which of its interfaces, counted from 0: eth0 and so on, in the order of its segments.
+    pub number: u16,
+    /// The segment.
+    pub segment: usize,
+    /// Its station there.
+    pub station: u16,
 }
 
 /// What a node takes for a frame, and holds.
@@ -203,14 +218,6 @@ pub enum SiteError {
     },
 }
 
-/// What is wrong with the parts: of which table, the how manieth, which key.
-struct Wrong {
-    table: &'static str,
-    number: usize,
-    key: &'static str,
-    problem: String,
-}
-
 /// Reads a site from the text of `file`; `read` reads network files of the user's.
 ///
 /// # Errors
@@ -301,56 +308,80 @@ fn line_of(text: &str, table: &str, number: usize, key: &str) -> usize {
 impl SiteSpec {
     /// A network of so many hosts h1, h2, …: a site of one segment.
     pub fn single(network: NetworkSpec, hosts: u16) -> Self {
+        Self::parallel(vec![network], hosts)
+    }
+
+    /// So many hosts h1, h2, … that are on each of these networks: eth0, eth1 and so on.
+    pub fn parallel(networks: Vec<NetworkSpec>, hosts: u16) -> Self {
+        let told = |what: fn(&NetworkSpec) -> &str| {
+            let all: Vec<&str> = networks.iter().map(what).collect();
+            all.join(" and ")
+        };
         Self {
-            name: network.name.clone(),
-            summary: network.summary.clone(),
-            segment: vec![Segment {
-                name: network.name.clone(),
-                network,
-                hosts: (1..=hosts).map(|number| format!("h{number}")).collect(),
-            }],
+            name: told(|network| &network.name),
+            summary: told(|network| &network.summary),
+            segment: (0..)
+                .zip(&networks)
+                .map(|(number, network)| Segment {
+                    name: format!("eth{number}"),
+                    network: network.clone(),
+                    hosts: (1..=hosts).map(|number| format!("h{number}")).collect(),
+                })
+                .collect(),
             bridge: Vec::new(),
             router: Vec::new(),
             cite: BTreeMap::new(),
         }
     }
 
-    /// The only network; none where segments are joined.
+    /// The network that eth0 of every host is on; none where these are several.
     pub fn network(&self) -> Option<&NetworkSpec> {
-        match self.segment.as_slice() {
-            [one] => Some(&one.network),
-            _ => None,
-        }
+        // The first interface of each host of the first segment is there.
+        let first = self.segment.first();
+        let is_of_all = |one: &&Segment| one.hosts.len() == self.names().len();
+        first.filter(is_of_all).map(|one| &one.network)
     }
 
-    /// How many hosts it has; their ports come first.
+    /// How many hosts it has.
     pub fn count(&self) -> u16 {
-        let counts = self.segment.iter().map(|one| one.hosts.len());
-        u16::try_from(counts.sum::<usize>()).unwrap_or(u16::MAX)
+        u16::try_from(self.names().len()).unwrap_or(u16::MAX)
     }
 
-    /// The names of the hosts, in the order of their ports.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    /// The names of the hosts, in the order in which they come first in the file.
+    pub fn names(&self) -> Vec<&str> {
+        let mut seen = BTreeSet::new();
         let hosts = self.segment.iter().flat_map(|one| &one.hosts);
-        hosts.map(String::as_str)
+        let first = hosts.filter(|name| seen.insert(*name));
+        first.map(String::as_str).collect()
     }
 
-    /// By host: its segment and its station there.
-    pub(crate) fn places(&self) -> Vec<(usize, u16)> {
-        let of = |(segment, one): (usize, &Segment)| {
-            (0..one.hosts.len() as u16).map(move |station| (segment, station))
-        };
-        self.segment.iter().enumerate().flat_map(of).collect()
+    /// The interfaces of the hosts, in the order of their ports: eth0 of each host, then eth1 of each that has one, and so on.
+    pub fn ends(&self) -> Vec<HostPort> {
+        // By name: the number of the host, and how many interfaces it has so far.
+        let mut hosts: BTreeMap<&str, (u16, u16)> = BTreeMap::new();
+        let mut all = Vec::new();
+        for (segment, one) in self.segment.iter().enumerate() {
+            for (station, name) in (0..).zip(&one.hosts) {
+                let next = hosts.len() as u16;
+                let (host, number) = hosts.entry(name).or_insert((next, 0));
+                all.push(HostPort {
+                    host: *host,
+                    number: *number,
+                    segment,
+                    station,
+                });
+                *number = number.saturating_add(1);
+            }
+        }
+        all.sort_by_key(|end| (end.number, end.host));
+        all
     }
 
-    /// The network that a host is on; none for one that is not there.
-    pub fn network_of(&self, host: Port) -> Option<&NetworkSpec> {
-        let mut before = 0_usize;
-        let is_of = |one: &&Segment| {
-            before = before.saturating_add(one.hosts.len());
-            usize::from(host.0) < before
-        };
-        self.segment.iter().find(is_of).map(|one| &one.network)
+    /// The network that a host's port is on; none for one that is not there.
+    pub fn network_of(&self, port: Port) -> Option<&NetworkSpec> {
+        let ends = self.ends();
+        let end = ends.get(usize::from(port.0))?;
+        self.segment.get(end.segment).map(|one| &one.network)
     }
 
     /// The longest frame of any segment.
@@ -359,7 +390,7 @@ impl SiteSpec {
         all.max().unwrap_or(0)
     }
 
-    /// The longest frame that comes from one host to another as one; none where one is not there.
+    /// The longest frame that comes from one port to another as one; none where one is not there.
     pub fn path_mtu(&self, from: Port, to: Port) -> Option<u64> {
         let subnets = self.subnets().ok()?;
         let (from, to) = (subnets.of_port(from)?, subnets.of_port(to)?);
@@ -392,13 +423,12 @@ impl SiteSpec {
         reached.get(to).copied().flatten()
     }
 
-    /// Adds a command at a time from the start: to the segment of the hosts that it names, to each where it names none.
+    /// Adds a command at a time from the start: to the segment of eth0 of the hosts that it names, to each such segment where it names none.
     ///
     /// # Errors
     /// [`Refused`] where the hosts are on two segments, or not there.
     pub fn schedule(&mut self, at: Span, command: Command) -> Result<(), Refused> {
-        command.check(self.count())?;
-        for (segment, command) in inside(&self.places(), self.segment.len(), command)? {
+        for (segment, command) in inside(&self.ends(), self.segment.len(), 0, command)? {
             if let Some(one) = self.segment.get_mut(segment) {
                 one.network.fault.push(FaultSpec {
                     at,
@@ -410,224 +440,6 @@ impl SiteSpec {
             }
         }
         Ok(())
-    }
-
-    /// What joins which segments, if everything fits together.
-    fn check(&self) -> Result<Joined, Wrong> {
-        let wrong = |table, number, key, problem: String| Wrong {
-            table,
-            number,
-            key,
-            problem,
-        };
-        if self.segment.is_empty() || self.segment.len() > PARTS_MAX {
-            let problem = format!("a site has 1 to {PARTS_MAX} segments: write `[[segment]]`");
-            return Err(wrong("", 0, "", problem));
-        }
-        let mut segments: BTreeMap<&str, usize> = BTreeMap::new();
-        let mut hosts: BTreeMap<&str, usize> = BTreeMap::new();
-        for (number, one) in self.segment.iter().enumerate() {
-            let of = |key, problem| Err(wrong("segment", number, key, problem));
-            if let Some(problem) = misnamed(&one.name) {
-                return of("name", problem);
-            }
-            if segments.insert(&one.name, number).is_some() {
-                return of(
-                    "name",
-                    format!(
-                        "there are two segments `{}`: give one another name",
-                        one.name
-                    ),
-                );
-            }
-            for name in &one.hosts {
-                if let Some(problem) = misnamed(name) {
-                    return of("hosts", problem);
-                }
-                if hosts.len() >= SITE_HOSTS_MAX {
-                    return of(
-                        "hosts",
-                        format!("these are more than {SITE_HOSTS_MAX} hosts, the most of a site"),
-                    );
-                }
-                if let Some(other) = hosts.insert(name, number) {
-                    let other = self.segment.get(other).map_or("", |one| &one.name);
-                    return of(
-                        "hosts",
-                        format!(
-                            "host `{name}` is on segment `{other}` already: a host is on one segment"
-                        ),
-                    );
-                }
-                if let Some(problem) = mistaken(name, hosts.len()) {
-                    return of("hosts", problem);
-                }
-            }
-        }
-        if hosts.len() < 2 {
-            let problem =
-                "a site has two hosts or more: name them in `hosts` of a segment".to_owned();
-            return Err(wrong("segment", 0, "hosts", problem));
-        }
-        // By segment: the first of those that it is joined to.
-        let mut group: Vec<usize> = (0..self.segment.len()).collect();
-        let (mut all, mut nodes) = (Vec::new(), BTreeSet::new());
-        for (number, bridge) in self.bridge.iter().enumerate() {
-            let of = |key, problem| Err(wrong("bridge", number, key, problem));
-            if let Some(problem) = misnamed(&bridge.name) {
-                return of("name", problem);
-            }
-            if !nodes.insert(&bridge.name) || hosts.contains_key(&*bridge.name) {
-                return of(
-                    "name",
-                    format!("there are two of the name `{}`", bridge.name),
-                );
-            }
-            if bridge.joins.len() < 2 {
-                return of("joins", "a bridge joins two segments or more".into());
-            }
-            let mut joined: Vec<usize> = Vec::new();
-            for name in &bridge.joins {
-                let (segment, one) = match self.known(&segments, name) {
-                    Ok(found) => found,
-                    Err(problem) => return of("joins", problem),
-                };
-                if let Some(problem) = unbridged(one) {
-                    return of("joins", problem);
-                }
-                if joined
-                    .iter()
-                    .any(|other| group.get(*other) == group.get(segment))
-                {
-                    return of(
-                        "joins",
-                        format!(
-                            "there is another way to segment `{name}` already: frames would go round for ever; leave one of the \
-                             bridges out"
-                        ),
-                    );
-                }
-                let first = joined.first().and_then(|first| self.segment.get(*first));
-                if let Some(first) = first.filter(|first| first.network.mtu != one.network.mtu) {
-                    return of(
-                        "joins",
-                        format!(
-                            "segments `{}` and `{name}` carry frames of {} and {} bytes at most, and a bridge cuts none up: give both \
-                             the same, as in `{}:mtu={}`",
-                            first.name,
-                            first.network.mtu,
-                            one.network.mtu,
-                            if first.network.mtu > one.network.mtu {
-                                &first.network.name
-                            } else {
-                                &one.network.name
-                            },
-                            first.network.mtu.min(one.network.mtu)
-                        ),
-                    );
-                }
-                joined.push(segment);
-            }
-            unite(&mut group, &joined);
-            all.push(joined);
-        }
-        let mut joined = Joined {
-            bridges: all,
-            subnet: numbered(&group),
-            routers: Vec::new(),
-        };
-        for (number, router) in self.router.iter().enumerate() {
-            let of = |key, problem| Err(wrong("router", number, key, problem));
-            if let Some(problem) = misnamed(&router.name) {
-                return of("name", problem);
-            }
-            if !nodes.insert(&router.name) || hosts.contains_key(&*router.name) {
-                return of(
-                    "name",
-                    format!("there are two of the name `{}`", router.name),
-                );
-            }
-            if is_numbered(&router.name) {
-                return of(
-                    "name",
-                    format!(
-                        "`{}` is what a host is called: give the router another name",
-                        router.name
-                    ),
-                );
-            }
-            if router.joins.len() < 2 {
-                return of("joins", "a router joins two segments or more".into());
-            }
-            let (mut own, mut subnets) = (Vec::new(), BTreeMap::new());
-            for name in &router.joins {
-                let (segment, one) = match self.known(&segments, name) {
-                    Ok(found) => found,
-                    Err(problem) => return of("joins", problem),
-                };
-                if let Some(problem) = costly(one) {
-                    return of("joins", problem);
-                }
-                if hosts.contains_key(&*format!("{}-{name}", router.name)) {
-                    return of(
-                        "joins",
-                        format!(
-                            "the router is called `{}-{name}` there, as a host is: give one of them another name",
-                            router.name
-                        ),
-                    );
-                }
-                if let Some(other) = subnets.insert(joined.subnet.get(segment), name) {
-                    return of(
-                        "joins",
-                        format!(
-                            "segments `{other}` and `{name}` are of one subnet already: name one of them"
-                        ),
-                    );
-                }
-                own.push(segment);
-            }
-            unite(&mut group, &own);
-            joined.routers.push(own);
-        }
-        for (segment, one) in self.segment.iter().enumerate() {
-            let all = joined.bridges.iter().chain(&joined.routers);
-            if one.hosts.is_empty() && all.filter(|joined| joined.contains(&segment)).count() < 2 {
-                let problem = format!(
-                    "segment `{}` has no hosts, and leads between no two bridges or routers: name its hosts",
-                    one.name
-                );
-                return Err(wrong("segment", segment, "hosts", problem));
-            }
-        }
-        let first = group.first();
-        if let Some(alone) = group.iter().position(|of| Some(of) != first) {
-            let name = self.segment.get(alone).map_or("", |one| &one.name);
-            let problem = format!(
-                "nothing joins segment `{name}` to the others: write a `[[bridge]]` or a `[[router]]`"
-            );
-            return Err(wrong("segment", alone, "name", problem));
-        }
-        Ok(joined)
-    }
-
-    /// A segment by its name.
-    fn known(
-        &self,
-        segments: &BTreeMap<&str, usize>,
-        name: &str,
-    ) -> Result<(usize, &Segment), String> {
-        let found = segments.get(name).copied();
-        found
-            .and_then(|at| Some((at, self.segment.get(at)?)))
-            .ok_or_else(|| {
-                let known: Vec<&str> = segments.keys().copied().take(8).collect();
-                format!(
-                    "there is no segment `{}`: there are {}",
-                    excerpt(name),
-                    known.join(", ")
-                )
-            })
     }
 
     /// Its subnets, and how its routers lead from one to another.
@@ -648,81 +460,56 @@ impl SiteSpec {
     }
 }
 
-/// What joins which segments.
-pub(crate) struct Joined {
-    /// By bridge and interface: the segment.
-    pub bridges: Vec<Vec<usize>>,
-    /// By segment: the number of its subnet.
-    pub subnet: Vec<usize>,
-    /// By router and interface: the segment.
-    pub routers: Vec<Vec<usize>>,
+/// What a host on several segments is called by one of its interfaces: by the segment, and by number.
+pub fn names_of(name: &str, number: usize, interface: usize, segment: &str) -> Vec<String> {
+    let mut names = vec![
+        format!("{name}-{segment}"),
+        format!("h{number}-eth{interface}"),
+    ];
+    names.dedup();
+    names
 }
 
-/// Makes one group of those of these segments.
-fn unite(group: &mut [usize], joined: &[usize]) {
-    let old: Vec<usize> = joined
-        .iter()
-        .filter_map(|segment| group.get(*segment))
-        .copied()
-        .collect();
-    for of in group {
-        if let (true, Some(first)) = (old.contains(of), old.first()) {
-            *of = *first;
-        }
-    }
-}
-
-/// The groups by numbers from 0, in the order of their first members.
-fn numbered(group: &[usize]) -> Vec<usize> {
-    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
-    let number = |of: &usize| {
-        let next = numbers.len();
-        *numbers.entry(*of).or_insert(next)
-    };
-    group.iter().map(number).collect()
-}
-
-/// Why no bridge can join a segment, if so.
-fn unbridged(one: &Segment) -> Option<String> {
-    let (name, network) = (&one.name, &one.network);
-    if !network.broadcasts() {
-        return Some(format!(
-            "segment `{name}` ({}) carries no frames to all, which a bridge needs",
-            network.name
-        ));
-    }
-    costly(one)
-}
-
-/// Why no node can join a segment, if so.
-fn costly(one: &Segment) -> Option<String> {
-    let name = &one.name;
-    one.network.host.as_ref().map(|_| {
-        format!("segment `{name}` has the times of its hosts (`[host]`), which a bridge or router would have too: leave them out")
-    })
-}
-
-/// What a command becomes on the segments that it is for, by these places of the ports that it may name.
+/// What a command for interface `number` of hosts becomes on the segments that it is for, of so many. One that names no host is for each on
+/// which such an interface is, and by the first number also for those without hosts.
 ///
 /// # Errors
-/// [`Refused`] where it names ports of two segments.
+/// [`Refused`] where it names hosts that are not there, have no such interface, or have it on two segments.
 pub(crate) fn inside(
-    places: &[(usize, u16)],
+    ends: &[HostPort],
     segments: usize,
+    number: u16,
     command: Command,
 ) -> Result<Vec<(usize, Command)>, Refused> {
-    let place = |port: Port| places.get(usize::from(port.0)).copied();
-    let mut named = command.ports().into_iter().flatten().filter_map(place);
-    let Some((segment, _)) = named.next() else {
-        return Ok((0..segments).map(|segment| (segment, command)).collect());
+    command.check(ends.iter().filter(|end| end.number == 0).count() as u16)?;
+    let named = command.ports().into_iter().flatten();
+    let place = |host: Port| {
+        let mut all = ends.iter();
+        all.find(|end| (end.host, end.number) == (host.0, number))
     };
-    if named.any(|(other, _)| other != segment) {
+    let places: Vec<_> = named.map(place).collect();
+    if places.contains(&None) {
+        return Err(Refused::NO_SUCH_INTERFACE);
+    }
+    let mut of_named = places.into_iter().flatten().map(|end| end.segment);
+    let Some(segment) = of_named.next() else {
+        let is_of = |segment: &usize| {
+            let mut on = ends.iter().filter(|end| end.segment == *segment).peekable();
+            on.peek().is_none() && number == 0 || on.any(|end| end.number == number)
+        };
+        let all: Vec<_> = (0..segments).filter(is_of).collect();
+        return match all.is_empty() {
+            true => Err(Refused::NO_SUCH_INTERFACE),
+            false => Ok(all.into_iter().map(|segment| (segment, command)).collect()),
+        };
+    };
+    if of_named.any(|other| other != segment) {
         return Err(Refused::NotHere {
             what: "segment that both are on",
             remedy: "name two hosts of the same segment",
         });
     }
-    let station = |port| place(port).map_or(port, |(_, station)| Port(station));
+    let station = |host| place(host).map_or(host, |end| Port(end.station));
     Ok(vec![(segment, command.with_ports(station))])
 }
 
@@ -747,32 +534,4 @@ fn expanded(text: &str) -> Vec<String> {
         }
         _ => one(),
     }
-}
-
-/// Why the host of this number cannot have a name: each is also called h1, h2 and so on.
-fn mistaken(name: &str, number: usize) -> Option<String> {
-    let usual = format!("h{number}");
-    (is_numbered(name) && name != usual || name == "localhost")
-        .then(|| format!("a host of this place cannot be called `{name}`, for it is called {usual} too: give it another name"))
-}
-
-/// Whether a name is as h1, which each host of that number has.
-fn is_numbered(name: &str) -> bool {
-    let rest = name.strip_prefix('h');
-    rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-/// Why a text is no name of a host, segment, bridge or router.
-fn misnamed(name: &str) -> Option<String> {
-    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let is_name = (1..=63).contains(&name.len())
-        && name.chars().all(is_letter)
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && !name.ends_with('-');
-    (!is_name).then(|| {
-        format!(
-            "`{}` is no name: write letters, digits and hyphens, at most 63, a letter first; several as `h[1-16]`",
-            excerpt(name)
-        )
-    })
 }

@@ -1,10 +1,12 @@
 //! The subnets of a site, and the way from one to another.
 //!
 //! Model:   what bridges join is a subnet, numbered in the order of the file. From one to another a datagram passes as few routers as it can; of
-//!          several ways as short it takes that by the first router of the file.
+//!          several ways as short it takes that by the first router of the file. A host on several sends by the interface from which that is fewest,
+//!          of equal ones the first; it sends nothing on for others.
 //! Checked: `tests/router.rs`.
 
-use super::spec::{Joined, SiteSpec};
+use super::check::Joined;
+use super::spec::{HostPort, SiteSpec};
 use crate::Port;
 
 /// The subnets of a site.
@@ -12,7 +14,11 @@ use crate::Port;
 pub struct Subnets {
     /// By segment: the number of its subnet.
     pub of: Vec<usize>,
-    /// By port (the hosts, then the interfaces of the bridges, then those of the routers): its segment, and its station there.
+    /// By port: the interfaces of the hosts.
+    pub ends: Vec<HostPort>,
+    /// By host: its ports.
+    hosts: Vec<Vec<Port>>,
+    /// By port (those of the hosts, then those of the bridges, then those of the routers): its segment, and its station there.
     pub(crate) at: Vec<(usize, u16)>,
     /// By bridge and interface: the segment.
     pub(crate) bridges: Vec<Vec<usize>>,
@@ -26,7 +32,8 @@ pub struct Subnets {
 
 impl Subnets {
     pub(super) fn new(site: &SiteSpec, joined: Joined) -> Self {
-        let mut at = site.places();
+        let ends = site.ends();
+        let mut at: Vec<_> = ends.iter().map(|end| (end.segment, end.station)).collect();
         let mut stations: Vec<u16> = site
             .segment
             .iter()
@@ -52,6 +59,8 @@ impl Subnets {
             .map_or(0, |most| most.saturating_add(1));
         let mut subnets = Self {
             of: joined.subnet,
+            hosts: of_hosts(&ends),
+            ends,
             at,
             bridges: joined.bridges,
             routers: joined.routers,
@@ -107,8 +116,33 @@ impl Subnets {
         self.hops.get(from)?.get(to).copied().flatten()
     }
 
+    /// The ports of a host, eth0 first; none of one that is not there.
+    pub fn ports_of(&self, host: u16) -> &[Port] {
+        let all = self.hosts.get(usize::from(host));
+        all.map_or(&[], Vec::as_slice)
+    }
+
+    /// The interface by which a host sends to a subnet; none where no way leads there.
+    pub fn interface_to(&self, host: u16, subnet: usize) -> Option<Port> {
+        let hops = |port: &Port| Some((self.hops(self.of_port(*port)?, subnet)?, *port));
+        let ways = self.ports_of(host).iter().filter_map(hops);
+        ways.min_by_key(|(hops, _)| *hops).map(|(_, port)| port)
+    }
+
+    /// Both ends of the way from one host to another: of the other's interfaces that with the fewest routers before it, of equal ones the
+    /// first. None where no way leads there.
+    pub fn between(&self, from: u16, to: u16) -> Option<(Port, Port)> {
+        let way = |port: &Port| {
+            let subnet = self.of_port(*port)?;
+            let out = self.interface_to(from, subnet)?;
+            Some((self.hops(self.of_port(out)?, subnet)?, (out, *port)))
+        };
+        let ways = self.ports_of(to).iter().filter_map(way);
+        ways.min_by_key(|(hops, _)| *hops).map(|(_, ends)| ends)
+    }
+
     /// The interfaces of a router: the port and the subnet of each.
-    fn interfaces(&self, router: usize) -> impl Iterator<Item = (Port, usize)> + '_ {
+    pub fn interfaces(&self, router: usize) -> impl Iterator<Item = (Port, usize)> + '_ {
         let first = self.first.get(router).copied().unwrap_or(0);
         let segments = self.routers.get(router).into_iter().flatten();
         let subnets = segments
@@ -164,4 +198,16 @@ impl Subnets {
         };
         (0..self.count()).map(way).collect()
     }
+}
+
+/// The ports of each host.
+fn of_hosts(ends: &[HostPort]) -> Vec<Vec<Port>> {
+    let last = ends.iter().map(|end| usize::from(end.host)).max();
+    let mut all = vec![Vec::new(); last.map_or(0, |last| last.saturating_add(1))];
+    for (port, end) in (0..).zip(ends) {
+        if let Some(own) = all.get_mut(usize::from(end.host)) {
+            own.push(Port(port));
+        }
+    }
+    all
 }

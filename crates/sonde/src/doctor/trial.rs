@@ -140,8 +140,7 @@ fn config() -> Result<Config, String> {
         .map_err(|e| e.to_string())?;
     let online = sonde_sys::cpu::online().map_err(|e| e.to_string())?;
     Ok(Config {
-        beside: Vec::new(),
-        network: sonde_link::SiteSpec::single(network, 2),
+        site: sonde_link::SiteSpec::single(network, 2),
         attachment: Attachment::Auto,
         tun: PathBuf::from("/dev/net/tun"),
         profile: Profile::MODERN,

@@ -312,7 +312,7 @@ impl Task {
             let config = self.lab_config(&[&network.name])?;
             nets.push(TestNetwork {
                 hosts: testbed.host_names()?,
-                ..TestNetwork::of_lab(crate::testbed::sole(config.network)?, config.profile)
+                ..TestNetwork::of_lab(crate::testbed::sole(&config.site)?, config.profile)
             });
         }
         Ok(nets)

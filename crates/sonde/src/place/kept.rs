@@ -61,7 +61,7 @@ impl TrialRun {
         config: &Config,
     ) -> Result<Self, Failure> {
         let mut warnings = Vec::new();
-        let spec = crate::testbed::sole(config.network.clone())?;
+        let spec = crate::testbed::sole(&config.site)?;
         let mut network = model::network(&spec, config.profile, [], &mut warnings)?;
         network.attachment = Some(lab.info().attachment.name().into());
         network.backpressure = Some(match &*lab.info().backpressure {

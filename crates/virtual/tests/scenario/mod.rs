@@ -83,7 +83,11 @@ pub fn run_on(
             }
             Happening::Action(Plan::Command(command)) => {
                 if clock.command(command).is_ok() {
-                    entries.push(Entry::Command { at, command });
+                    entries.push(Entry::Command {
+                        at,
+                        number: 0,
+                        command,
+                    });
                 }
             }
             Happening::Event(event) => {
