@@ -309,7 +309,7 @@ fn the_trial_has_three_switches_and_a_router() {
 
 #[test]
 fn a_datagram_takes_the_shortest_way() {
-    // A ring of four subnets: from the first to the third by the router that the file names first.
+    // A ring of four subnets: from the first to the third there are two ways, and its host has the first turn.
     let mut text = String::new();
     for name in ["a", "b", "c", "d"] {
         text += &format!(
@@ -342,6 +342,124 @@ fn a_datagram_takes_the_shortest_way() {
     assert_eq!(forwarded(1), [0, 0, 1, 0]);
     assert_eq!(forwarded(2), [1, 1, 0, 0]);
     assert_eq!(forwarded(3), [0, 1, 0, 0]);
+}
+
+/// A parallel machine whose hosts reach a cluster on ATM by so many gateways.
+fn coupled(gateways: u16) -> SiteSpec {
+    site(&format!(
+        "[[segment]]\nname = \"inside\"\nnetwork = \"sp2\"\nhosts = [\"n[1-8]\"]\n\
+         [[segment]]\nname = \"outside\"\nnetwork = \"atm-oc3c\"\nhosts = [\"c[1-8]\"]\n\
+         [[router]]\nname = \"gate-[1-{gateways}]\"\njoins = [\"inside\", \"outside\"]\n"
+    ))
+}
+
+#[test]
+fn gateways_of_a_parallel_machine_carry_as_many_lines_as_they_are() {
+    const LEN: u64 = 9_180;
+    const SECOND: Span = Span::secs(1);
+    let (n, c) = (0..8_u16, |host: u16| host + 8);
+    // What one sender brings to one receiver over one gateway; the machine's own link is faster than the line of ATM.
+    let carried = |gateways: u16, senders: u16| {
+        let site = coupled(gateways);
+        let mut network = Internetwork::new(&site, 1).unwrap();
+        let (mut id, mut bits) = (0, 0);
+        let mut offer = |network: &mut Internetwork, now, host: u16| {
+            while network.ready(Port(host), Default::default()) {
+                id += 1;
+                if network.offer(now, frame(id, host, c(host), LEN)) == Admission::Blocked {
+                    break;
+                }
+            }
+        };
+        for host in n.clone().take(senders.into()) {
+            offer(&mut network, Instant::START, host);
+        }
+        while let Some(at) = network
+            .poll_at()
+            .filter(|at| at.since(Instant::START) < SECOND * 2)
+        {
+            while let Some(event) = network.poll(at) {
+                match event {
+                    Event::Deliver { at, to, .. } => {
+                        assert!(to.0 >= 8);
+                        bits += u64::from(at.since(Instant::START) >= SECOND) * LEN * 8;
+                    }
+                    Event::Ready { at, port, .. } => offer(&mut network, at, port.0),
+                    _ => {}
+                }
+            }
+        }
+        bits
+    };
+    let line = carried(1, 1);
+    assert!((130_000_000..140_000_000).contains(&line), "{line}");
+    for (gateways, senders) in [(1, 8), (2, 8), (4, 8), (4, 2), (2, 1)] {
+        let due = line * u64::from(gateways.min(senders));
+        let seen = carried(gateways, senders);
+        assert!(
+            seen.abs_diff(due) * 100 <= due * 3,
+            "{gateways} {senders}: {seen} of {due}"
+        );
+    }
+}
+
+#[test]
+fn what_is_between_hosts_of_the_parallel_machine_is_on_no_other_network() {
+    let site = sonde_link::resolve_site("lace-sp2", &|_| unreachable!()).unwrap();
+    let called = |name: &str| host(&site, name);
+    let subnets = site.subnets().unwrap();
+    let port = |name: &str, segment: &str| {
+        let own = subnets.ports_of(called(name)).iter().copied();
+        let is_on =
+            |port: &Port| site.segment[subnets.ends[usize::from(port.0)].segment].name == segment;
+        own.into_iter().find(is_on).unwrap().0
+    };
+    let ends = |segment: &str| {
+        let all = (0..).zip(&subnets.ends);
+        let on = all.filter(|(_, end)| site.segment[end.segment].name == segment);
+        on.map(|(port, _)| port).collect::<Vec<u16>>()
+    };
+    // Each sends to each inside; what ATM took and gave is counted at the lines of its hosts and at the gateways.
+    let mut network = Internetwork::new(&site, 1).unwrap();
+    let inside = ends("switch");
+    assert_eq!((inside.len(), site.router.len()), (16, 2));
+    let mut now = Instant::START;
+    for (from, to) in inside
+        .iter()
+        .flat_map(|from| inside.iter().map(move |to| (*from, *to)))
+    {
+        if from != to {
+            now = now + Span::millis(10);
+            network.offer(now, frame(1, from, to, 60_000));
+            assert_eq!(arrival(&drain(&mut network)).1, Port(to));
+        }
+    }
+    let atm = ends("atm");
+    let on_atm = |network: &Internetwork| {
+        let ports = network.counters().ports;
+        let of_hosts: u64 = atm
+            .iter()
+            .map(|port| ports[usize::from(*port)].taken + ports[usize::from(*port)].delivered)
+            .sum();
+        of_hosts
+            + network
+                .nodes()
+                .iter()
+                .map(|node| node.forwarded)
+                .sum::<u64>()
+    };
+    assert_eq!(on_atm(&network), 0);
+    // Two hosts of the machine have two gateways, and come out on ATM.
+    for (name, to) in [("leather01", "lace17"), ("leather02", "lace18")] {
+        network.offer(
+            now + Span::secs(1),
+            frame(2, port(name, "switch"), port(to, "atm"), 1_000),
+        );
+    }
+    drain(&mut network);
+    let forwarded: Vec<u64> = network.nodes().iter().map(|node| node.forwarded).collect();
+    assert_eq!(forwarded, [1, 1]);
+    assert_eq!(on_atm(&network), 4);
 }
 
 #[test]
@@ -513,7 +631,7 @@ proptest! {
                 events.push(event);
             }
             let [own, other] = [from, to.min(hosts - 1)].map(|port| subnets.of_port(Port(port)).unwrap());
-            let frame = match subnets.gateway(own, other) {
+            let frame = match subnets.gateway(0, own, other) {
                 _ if to >= hosts => Frame { to: To::All, ..frame(id, from, 0, len) },
                 Some(by) => routed(id, (from, by.0), to, ttl, len),
                 None => frame(id, from, to, len),

@@ -288,7 +288,7 @@ fn the_sites_of_the_catalogue_carry_frames_between_all_hosts() {
         .unwrap_err()
         .to_string();
     assert!(
-        unknown.contains("there are two-rooms, lace, sandia-engineering"),
+        unknown.contains("there are two-rooms, lace, lace-sp2, sandia-engineering"),
         "{unknown}"
     );
 }

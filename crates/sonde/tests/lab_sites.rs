@@ -199,7 +199,7 @@ fn wrong_sites_are_refused_with_their_line() {
     }
     let unknown = stage.run(&["--site", "campus"], &["true"]).expect(USAGE);
     unknown.tells(&[
-        "there is no site `campus`: there are two-rooms, lace, sandia-engineering",
+        "there is no site `campus`: there are two-rooms, lace, lace-sp2, sandia-engineering",
         "./campus.toml",
     ]);
     for words in [["--network", "fddi"], ["--hosts", "3"]] {

@@ -48,7 +48,7 @@ impl Addresses {
                 return Vec::new();
             };
             let leads = |to: &usize| subnets.interface_to(end.host, *to) == Some(port);
-            let way = |to: usize| Some((to as u16, subnets.gateway(own, to)?));
+            let way = |to: usize| Some((to as u16, subnets.gateway(end.host, own, to)?));
             let all = (0..subnets.count()).filter(leads);
             all.filter_map(way).collect()
         };

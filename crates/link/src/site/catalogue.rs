@@ -5,12 +5,16 @@
 use super::spec::{SiteError, SiteSpec, parse_site};
 
 /// The sites that come with sonde, the simplest first.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     (
         "two-rooms",
         include_str!("../../catalogue/sites/two-rooms.toml"),
     ),
     ("lace", include_str!("../../catalogue/sites/lace.toml")),
+    (
+        "lace-sp2",
+        include_str!("../../catalogue/sites/lace-sp2.toml"),
+    ),
     (
         "sandia-engineering",
         include_str!("../../catalogue/sites/sandia-engineering.toml"),

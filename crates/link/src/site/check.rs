@@ -191,6 +191,10 @@ impl SiteSpec {
             subnet: numbered(&group),
             routers: Vec::new(),
         };
+        if self.router.len() > PARTS_MAX {
+            let problem = format!("a site has at most {PARTS_MAX} routers: name fewer");
+            return Err(wrong("router", 0, "name", problem));
+        }
         for (number, router) in self.router.iter().enumerate() {
             let of = |key, problem| Err(wrong("router", number, key, problem));
             if let Some(problem) = misnamed(&router.name) {

@@ -481,14 +481,15 @@ impl Internetwork {
             len: frame.len,
             datagram: None,
         };
-        let own = self.subnet(frame.from);
         match (frame.to, frame.kind) {
             (To::One(_), Kind::Routed(routed)) => Hop {
                 datagram: Some(Datagram::of(routed.to, routed.ttl, routed.is_whole)),
                 ..plain
             },
             (To::One(to), Kind::Ip) if to.0 < self.ends => {
-                match self.subnets.gateway(own, self.subnet(to)) {
+                let host = self.subnets.ends[usize::from(frame.from.0)].host;
+                let (own, other) = (self.subnet(frame.from), self.subnet(to));
+                match self.subnets.gateway(host, own, other) {
                     Some(router) => Hop {
                         to: To::One(router),
                         datagram: Some(Datagram::of(to, Datagram::TTL, false)),

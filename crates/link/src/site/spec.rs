@@ -89,11 +89,12 @@ pub struct Bridge {
 /// A router between subnets: it sends datagrams on by their addresses, by the shortest way.
 ///
 /// It keeps a datagram until its last bit is there and has one processor, as a bridge has. It answers what is too old, or too long for the next
-/// segment and may not be cut up, and echo requests for itself; it cuts nothing up.
+/// segment and may not be cut up, and echo requests for itself; it cuts nothing up. Several between the same segments are in a file one of several
+/// names, and share what passes: a gateway of as many interfaces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Router {
-    /// Its name.
+    /// Its name; in a file `gateway-[1-4]` is four.
     pub name: String,
     /// The segments that it joins, two or more, each of another subnet.
     pub joins: Vec<String>,
@@ -258,12 +259,23 @@ pub fn parse_site(
         });
         room = room.saturating_sub(segment.last().map_or(0, |one| one.hosts.len()));
     }
+    // One more than a site may have, which is told; by number its table.
+    let several = |(number, one): (usize, Router)| {
+        let names = expanded(&one.name).into_iter();
+        let named = names.map(|name| Router {
+            name,
+            ..one.clone()
+        });
+        named.map(|one| (number, one)).collect::<Vec<_>>()
+    };
+    let routers = told.router.into_iter().enumerate().flat_map(several);
+    let (tables, router): (Vec<_>, _) = routers.take(PARTS_MAX.saturating_add(1)).unzip();
     let site = SiteSpec {
         name: told.name,
         summary: told.summary,
         segment,
         bridge: told.bridge,
-        router: told.router,
+        router,
         cite: told.cite,
     };
     match site.check() {
@@ -275,7 +287,10 @@ pub fn parse_site(
             problem,
         }) => Err(SiteError::Value {
             file: file.to_owned(),
-            line: line_of(text, table, number, key),
+            line: match (table, tables.get(number)) {
+                ("router", Some(number)) => line_of(text, table, *number, key),
+                _ => line_of(text, table, number, key),
+            },
             problem,
         }),
     }
@@ -393,7 +408,8 @@ impl SiteSpec {
     /// The longest frame that comes from one port to another as one; none where one is not there.
     pub fn path_mtu(&self, from: Port, to: Port) -> Option<u64> {
         let subnets = self.subnets().ok()?;
-        let (from, to) = (subnets.of_port(from)?, subnets.of_port(to)?);
+        subnets.of_port(from)?;
+        let to = subnets.of_port(to)?;
         let mtu = |segment: usize| self.segment.get(segment).map(|one| one.network.mtu);
         // What bridges join has one MTU.
         let of = |subnet| mtu(subnets.of.iter().position(|of| *of == subnet)?);

@@ -1,7 +1,7 @@
 //! The subnets of a site, and the way from one to another.
 //!
 //! Model:   what bridges join is a subnet, numbered in the order of the file. From one to another a datagram passes as few routers as it can; of
-//!          several ways as short it takes that by the first router of the file. A host on several sends by the interface from which that is fewest,
+//!          several ways as short hosts take turns by their numbers, in the order of the file, and routers take the first. A host on several sends by the interface from which that is fewest,
 //!          of equal ones the first; it sends nothing on for others.
 //! Checked: `tests/router.rs`.
 
@@ -158,30 +158,39 @@ impl Subnets {
             .map(|(port, _)| port)
     }
 
-    /// From one subnet towards another: the router's port in the first, and the subnet behind it.
-    fn step(&self, from: usize, to: usize) -> Option<(Port, usize)> {
+    /// From one subnet towards another, in turn `turn`: the router's port in the first, and the subnet behind it.
+    fn step(&self, turn: u16, from: usize, to: usize) -> Option<(Port, usize)> {
         let far = self.hops(from, to)?.checked_sub(1)?;
-        (0..self.routers.len()).find_map(|router| {
+        let by = |router: usize| {
             let (port, _) = self
                 .interfaces(router)
                 .find(|(_, subnet)| *subnet == from)?;
             let mut all = self.interfaces(router).map(|(_, subnet)| subnet);
             let next = all.find(|subnet| self.hops(*subnet, to) == Some(far))?;
             Some((port, next))
-        })
+        };
+        let all = (0..self.routers.len()).filter_map(by);
+        let turn = usize::from(turn).checked_rem(all.clone().count())?;
+        all.clone().nth(turn)
     }
 
-    /// The router to which what is in one subnet sends what is for another: its port in the first. None where both are one, or no router leads
-    /// there.
-    pub fn gateway(&self, from: usize, to: usize) -> Option<Port> {
-        self.step(from, to).map(|(port, _)| port)
+    /// The router to which a host of this number sends from one subnet what is for another: its port in the first. None where both are one, or
+    /// no router leads there.
+    pub fn gateway(&self, host: u16, from: usize, to: usize) -> Option<Port> {
+        self.step(host, from, to).map(|(port, _)| port)
     }
 
-    /// The subnets on the way from one to another, with both.
-    pub(super) fn way(&self, from: usize, to: usize) -> impl Iterator<Item = usize> + '_ {
-        std::iter::successors(Some(from), move |at| {
-            self.step(*at, to).map(|(_, next)| next)
-        })
+    /// The subnets on the way of a port from its own to another, with both.
+    pub(super) fn way(&self, from: Port, to: usize) -> impl Iterator<Item = usize> + '_ {
+        let end = self.ends.get(usize::from(from.0));
+        // After the first router it is theirs.
+        let own = end.map_or(0, |end| end.host);
+        let first = self.of_port(from).map(|subnet| (subnet, own));
+        let next = move |(at, turn): &(usize, u16)| {
+            let (_, next) = self.step(*turn, *at, to)?;
+            Some((next, 0))
+        };
+        std::iter::successors(first, next).map(|(subnet, _)| subnet)
     }
 
     /// What a router does by the subnet of a datagram: the interface that it leaves by, and the next router, if one is between.
@@ -193,7 +202,7 @@ impl Subnets {
             let (out, (_, subnet)) = self.interfaces(router).enumerate().min_by_key(near)?;
             match self.hops(subnet, to)? {
                 0 => Some((out, None)),
-                _ => Some((out, Some(self.gateway(subnet, to)?))),
+                _ => Some((out, Some(self.gateway(0, subnet, to)?))),
             }
         };
         (0..self.count()).map(way).collect()
