@@ -100,7 +100,7 @@ fn kill(host: &str, part: &str) {
 fn every_start_up_is_cold_and_judged() {
     let config = config("atm-oc3c:vc=svc", 3);
     let setup_ns = config
-        .network
+        .site
         .network()
         .unwrap()
         .circuits
@@ -114,7 +114,7 @@ fn every_start_up_is_cold_and_judged() {
 fn every_start_up_logs_in() {
     let config = config("fc-266", 3);
     let login_ns = config
-        .network
+        .site
         .network()
         .unwrap()
         .credit

@@ -242,6 +242,8 @@ pub struct Config {
     pub user: User,
     /// Whether other users of the lab may start programs and change the network too.
     pub share: bool,
+    /// Whether an interface loses its carrier with its line, and hosts go by others then.
+    pub fail_over: bool,
 }
 
 impl Config {

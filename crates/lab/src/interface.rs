@@ -10,9 +10,10 @@
 //! is needed; with IPv6 on, two hosts send eleven frames of their own in the first ten seconds.
 
 use crate::config::{Attachment, Config, ProfileKind, User};
+use crate::fail_over;
 use crate::port::{Port, Tx};
 use crate::wire::{self, Addresses};
-use sonde_link::{Encapsulation, Framing, Line, NetworkSpec};
+use sonde_link::{Encapsulation, Framing, Line, NetworkSpec, Subnets};
 use sonde_sys::ethtool::{self, LinkSpeed};
 use sonde_sys::gate::Gate;
 use sonde_sys::namespace::{self, Kind};
@@ -45,6 +46,7 @@ const SEGMENT_ALONE_BELOW_BPS: u64 = 200_000_000;
 pub(crate) struct Plan<'a> {
     pub config: &'a Config,
     pub addresses: &'a Addresses,
+    pub subnets: &'a Subnets,
     /// Which of the host's interfaces it is, counted from 0, and the network that it joins.
     pub network: (u16, &'a NetworkSpec),
     pub attachment: Attachment,
@@ -123,6 +125,9 @@ pub(crate) fn build(
                 ..route(plan, number, index)
             })?;
         }
+        if plan.config.fail_over {
+            fall_back(plan, number, index, &mut netlink)?;
+        }
         // Routers are asked by nobody: they know all link addresses, and all know theirs.
         let routers = plan.addresses.routers_beside(number);
         let hosts = plan.addresses.hosts_beside(number);
@@ -143,10 +148,15 @@ pub(crate) fn build(
     })
 }
 
+/// The name of the switch's end of a veth.
+pub(crate) fn near_end(number: sonde_link::Port) -> String {
+    format!("p{}", number.0 + 1)
+}
+
 /// A veth pair: one end in the host, the other beside the switch, with a packet socket on it.
 fn veth(plan: &Plan<'_>, number: sonde_link::Port, netns: &OwnedFd) -> Result<PacketSocket> {
     use std::os::fd::AsFd;
-    let name = format!("p{}", number.0 + 1);
+    let name = near_end(number);
     let mtu_bytes = plan.network.1.mtu as u32;
     let inner = plan.name();
     let mut netlink = Netlink::open()?;
@@ -300,6 +310,31 @@ fn route(plan: &Plan<'_>, number: sonde_link::Port, index: u32) -> Route {
             index,
         )
     }
+}
+
+/// The routes by this interface that count when the line of the usual one is down.
+fn fall_back(
+    plan: &Plan<'_>,
+    number: sonde_link::Port,
+    index: u32,
+    netlink: &mut Netlink,
+) -> Result<()> {
+    for of in ["all", &plan.name()] {
+        let key = format!("net/ipv4/conf/{of}/ignore_routes_with_linkdown");
+        sysctl::write(&key, "1")?;
+    }
+    for other in fail_over::routes(plan.subnets, plan.addresses, number) {
+        netlink.set_route(&Route {
+            destination: other.destination,
+            gateway: other.gateway,
+            priority: other.priority,
+            ..route(plan, number, index)
+        })?;
+        for (address, mac) in other.neighbours {
+            netlink.set_neighbour(index, address, mac)?;
+        }
+    }
+    Ok(())
 }
 
 /// Slightly above the line, for the model does the exact serialisation; a burst for late timers.

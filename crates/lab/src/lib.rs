@@ -18,6 +18,7 @@ mod config;
 mod control;
 mod cradle;
 mod exec;
+mod fail_over;
 mod furnish;
 #[doc(hidden)]
 pub mod fuzz;

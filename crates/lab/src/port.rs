@@ -5,6 +5,7 @@
 //!          ring may overflow.
 //! Checked: the end-to-end tests of the blast and of the gate.
 
+use crate::interface;
 use crate::meter::AttachmentLosses;
 use crate::pool::Pool;
 use crate::wire;
@@ -25,6 +26,14 @@ const RUN_BYTES: usize = 1 << 20;
 const RUN_FRAMES: usize = 1_000;
 /// What a queued frame costs beside its bytes.
 const RUN_FRAME_COST: usize = 512;
+
+/// ENODEV and ENETDOWN.
+const NO_SUCH_DEVICE: i32 = 19;
+const NETWORK_DOWN: i32 = 100;
+
+fn is_of(error: &sonde_sys::Error, number: i32) -> bool {
+    error.errno().map(|errno| errno.raw_os_error()) == Some(number)
+}
 
 /// The way to a host.
 pub(crate) enum Tx {
@@ -59,6 +68,8 @@ pub(crate) struct Port {
     pub overloads: u64,
     /// Its interface was removed by somebody: nothing is sent or received any more.
     pub is_gone: bool,
+    /// Whether its carrier was ever taken away.
+    was_down: bool,
     handover_losses: u64,
     /// As they were last counted.
     losses: AttachmentLosses,
@@ -79,6 +90,7 @@ impl Port {
             overloaded: false,
             overloads: 0,
             is_gone: false,
+            was_down: false,
             handover_losses: 0,
             losses: AttachmentLosses::default(),
         }
@@ -121,7 +133,12 @@ impl Port {
                 }
             }
             Tx::Packet(socket) => {
-                for index in 0..socket.recv_batch(batch)? {
+                let read = match socket.recv_batch(batch) {
+                    // That it was down, which the kernel says once.
+                    Err(error) if self.was_down && is_of(&error, NETWORK_DOWN) => 0,
+                    read => read?,
+                };
+                for index in 0..read {
                     let (frame, stamp) = batch.frame(index);
                     let id = pool.take();
                     let slot = pool.slot(id);
@@ -171,6 +188,29 @@ impl Port {
         Ok(())
     }
 
+    /// Gives the host's interface a carrier, or takes it away. A veth has one while its other end, which is here, is up.
+    pub fn set_carrier(&mut self, on: bool) -> Result<()> {
+        self.was_down |= !on;
+        match &self.tx {
+            Tx::Tap(_) => {
+                let change = LinkChange {
+                    carrier: Some(on),
+                    ..LinkChange::default()
+                };
+                self.netlink.set_link(self.index, &change)
+            }
+            Tx::Packet(_) => {
+                let mut here = Netlink::open()?;
+                let index = here.index(&interface::near_end(self.number))?;
+                let change = LinkChange {
+                    up: Some(on),
+                    ..LinkChange::default()
+                };
+                here.set_link(index, &change)
+            }
+        }
+    }
+
     /// Takes the host's interface down: nothing is sent or received there any more.
     pub fn take_down(&mut self) -> Result<()> {
         let change = LinkChange {
@@ -182,11 +222,8 @@ impl Port {
 
     /// Whether its interface is no longer there, which is behind what failed at it.
     pub fn has_lost_interface(&mut self) -> bool {
-        const NO_SUCH_DEVICE: i32 = 19;
         let found = self.netlink.stats(self.index);
-        found.is_err_and(|error| {
-            error.errno().map(|errno| errno.raw_os_error()) == Some(NO_SUCH_DEVICE)
-        })
+        found.is_err_and(|error| is_of(&error, NO_SUCH_DEVICE))
     }
 
     /// Whether a frame is no frame of the host's programs.

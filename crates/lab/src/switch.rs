@@ -23,7 +23,8 @@ use crate::{cradle, exec, furnish, ids, libraries, wire};
 use files::Files;
 use sonde_link::ledger::Entry;
 use sonde_link::{
-    Admission, Counters, Event, FlowCounters, FrameId, HostPort, Kind, Network, Subnets, join,
+    Admission, Change, Counters, Event, Fault, FlowCounters, FrameId, HostPort, Kind, Network,
+    Subnets, join,
 };
 use sonde_measure::Loss;
 use sonde_sys::epoll::{Epoll, Event as Ready, Interest};
@@ -133,6 +134,8 @@ struct Switch {
     files: Files,
     /// Whether ports are suspended because too many frames are under way.
     full: bool,
+    /// Whether an interface loses its carrier with its line.
+    fail_over: bool,
     /// Which CPUs this thread uses, where it may choose.
     seat: Option<seat::Seat>,
     cpu_plan: String,
@@ -186,10 +189,9 @@ impl Switch {
         }
         let (ports, settings) = attach::build(
             &control,
-            (&config, &addresses),
+            (&config, &addresses, &subnets),
             (attachment, &home),
             &hosts,
-            &subnets.ends,
         )?;
         let frame_bytes = mtu as usize + wire::HEADER + 4;
         let files = Files::open(&config, fds, frame_bytes)?;
@@ -243,6 +245,7 @@ impl Switch {
             },
             files,
             full: false,
+            fail_over: config.fail_over,
             seat: seat::Seat::of(&config.cpus, epoch_ns),
             cpu_plan: config.cpus.name,
             stopping: false,
@@ -444,6 +447,10 @@ impl Switch {
                     self.pool.give(id);
                 }
                 Event::Ready { port, .. } => self.on_ready(usize::from(port.0))?,
+                Event::State {
+                    change: Change::Fault(Fault::Link { port, up }),
+                    ..
+                } if self.fail_over => self.on_line(port, up)?,
                 Event::Deliver { .. }
                 | Event::Lost { .. }
                 | Event::Busy { .. }
@@ -506,6 +513,19 @@ impl Switch {
             }
         }
         self.settle_gate(index)
+    }
+
+    /// A line, or all of them, came up or went down: so does the carrier.
+    fn on_line(&mut self, port: Option<sonde_link::Port>, up: bool) -> Result<(), SwitchError> {
+        let all = match port {
+            Some(port) => usize::from(port.0)..usize::from(port.0) + 1,
+            None => 0..self.ports.len(),
+        };
+        for index in all {
+            let set = self.ports[index].set_carrier(up);
+            self.unless_gone(index, set)?;
+        }
+        Ok(())
     }
 
     fn capture(&mut self, port: sonde_link::Port, id: FrameId, at_ns: u64) {

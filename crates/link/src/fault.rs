@@ -13,10 +13,10 @@ pub(crate) mod state;
 /// A fault begins, changes or ends. Each says the new state, so that the same fault said twice is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The line between a station and the network is up, or down: what is on it or sent to it is lost.
+    /// The line between a station (each, without one) and the network is up, or down: what is on it or sent to it is lost.
     Link {
         /// The station.
-        port: Port,
+        port: Option<Port>,
         /// Whether it is up.
         up: bool,
     },
@@ -132,7 +132,10 @@ impl Fault {
     pub(crate) fn with_ports(self, of: impl Fn(Port) -> Port) -> Self {
         let all = |port: Option<Port>| port.map(&of);
         match self {
-            Self::Link { port, up } => Self::Link { port: of(port), up },
+            Self::Link { port, up } => Self::Link {
+                port: all(port),
+                up,
+            },
             Self::Host { port, up } => Self::Host { port: of(port), up },
             Self::Pause { port, on } => Self::Pause { port: of(port), on },
             Self::Cut { a, b, on } => Self::Cut {

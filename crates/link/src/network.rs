@@ -81,11 +81,12 @@ impl Command {
             Self::Fault(Fault::Slow { from, to, .. }) => [from, Some(to)],
             Self::Load(flow) => [flow.from, Some(flow.to)],
             Self::Busy(port, _)
-            | Self::Fault(
-                Fault::Link { port, .. } | Fault::Host { port, .. } | Fault::Pause { port, .. },
-            ) => [Some(port), None],
+            | Self::Fault(Fault::Host { port, .. } | Fault::Pause { port, .. }) => {
+                [Some(port), None]
+            }
             Self::Fault(
-                Fault::Loss { port, .. }
+                Fault::Link { port, .. }
+                | Fault::Loss { port, .. }
                 | Fault::Corruption { port, .. }
                 | Fault::Duplication { port, .. }
                 | Fault::Reordering { port, .. }

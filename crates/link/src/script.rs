@@ -226,7 +226,10 @@ impl Words<'_> {
     fn fault(&mut self, verb: &str) -> Result<Fault, String> {
         Ok(match verb {
             "link" => Fault::Link {
-                port: self.host()?,
+                port: match self.0.peek() {
+                    Some(&"all") => self.host_or_all()?,
+                    _ => Some(self.host()?),
+                },
                 up: self.up()?,
             },
             "host" => Fault::Host {
@@ -416,7 +419,9 @@ impl fmt::Display for Fault {
         let up = |up| if up { "up" } else { "down" };
         let on = |on| if on { "on" } else { "off" };
         match *self {
-            Self::Link { port, up: is_up } => write!(f, "link {} {}", Host(port), up(is_up)),
+            Self::Link { port, up: is_up } => {
+                write!(f, "link {} {}", HostOrAll(port), up(is_up))
+            }
             Self::Host { port, up: is_up } => write!(f, "host {} {}", Host(port), up(is_up)),
             Self::Pause { port, on: is_on } => write!(f, "pause {} {}", Host(port), on(is_on)),
             Self::Cut { a, b, on: is_on } => write!(f, "cut {} {} {}", Host(a), Host(b), on(is_on)),

@@ -456,7 +456,7 @@ fn faults() -> impl Strategy<Value = Fault> {
     let share = || prop_oneof![Just(Ratio::ZERO), Just(Ratio::new(1, 3)), Just(Ratio::ONE)];
     let span = || (0u64..3_000).prop_map(Span::micros);
     prop_oneof![
-        (port(), any::<bool>()).prop_map(|(port, up)| Fault::Link { port, up }),
+        (maybe(), any::<bool>()).prop_map(|(port, up)| Fault::Link { port, up }),
         (port(), any::<bool>()).prop_map(|(port, up)| Fault::Host { port, up }),
         (port(), any::<bool>()).prop_map(|(port, on)| Fault::Pause { port, on }),
         (0u16..2, any::<bool>()).prop_map(|(a, on)| Fault::Cut {

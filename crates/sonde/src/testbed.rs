@@ -80,6 +80,9 @@ pub struct LabOptions {
     /// Let all users of the lab start programs in it and change its network, as after a login by ssh as another user.
     #[arg(long)]
     pub share: bool,
+    /// Where a line is down (`sonde lab tell link all down`) take the interface's carrier away, and let hosts go by another of theirs.
+    #[arg(long)]
+    pub fail_over: bool,
 }
 
 const NETWORKS_MAX: usize = 8;
@@ -155,6 +158,7 @@ impl LabOptions {
             ledger: None,
             pcap: None,
             share: false,
+            fail_over: false,
         }
     }
 
@@ -175,6 +179,11 @@ impl LabOptions {
                 SiteSpec::parallel(networks, self.hosts.count())
             }
         };
+        if self.fail_over && site.ends().iter().all(|end| end.number == 0) {
+            return Err(Failure::usage(
+                "`--fail-over` is for hosts on two networks or more: name another `--network`, or a site that has such hosts",
+            ));
+        }
         self.schedule(&mut site)?;
         let keep = [
             std::env::current_dir().ok(),
@@ -194,6 +203,7 @@ impl LabOptions {
             keep: keep.into_iter().flatten().collect(),
             user: user(),
             share: self.share,
+            fail_over: self.fail_over,
         })
     }
 

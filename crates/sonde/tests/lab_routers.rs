@@ -180,3 +180,27 @@ fn hosts_on_several_segments_use_the_nearest() {
         }
     }
 }
+
+#[test]
+fn one_program_runs_on_the_cluster_and_the_parallel_machine() {
+    let stage = Stage::new(attached("tap")[0]);
+    let script = "see() { sonde lab exec $1 -- ping -n -c 1 -W 2 $2 | grep -o 'from .* ttl=..'; }
+        see leather01 lace32; see leather01 leather16-switch; see leather01 lace32-atm; see leather02 lace32-atm
+        for host in leather01 leather02; do sonde lab exec $host -- ip route get 10.9.2.16 | grep -o 'via [0-9.]*'; done
+        mpirun.openmpi -n 48 --map-by node hostname | sort -u | wc -l";
+    let want = [
+        "from 10.9.0.32: icmp_seq=1 ttl=64",
+        "from 10.9.1.16: icmp_seq=1 ttl=64",
+        "from 10.9.2.16: icmp_seq=1 ttl=63",
+        "from 10.9.2.16: icmp_seq=1 ttl=63",
+        // By turns: each of the two takes another gateway.
+        "via 10.9.1.254",
+        "via 10.9.1.253",
+        "48",
+    ];
+    if !has("ping") || !has("ip") || !has("mpirun.openmpi") {
+        return;
+    }
+    let outcome = on_h1(&stage, &["--site", "lace-sp2", "--cpus", "free"], script);
+    assert_eq!(lines(&outcome), want, "{outcome}");
+}

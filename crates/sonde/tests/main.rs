@@ -31,6 +31,7 @@ mod paired {
     pub mod lab_commands;
     pub mod lab_emulation;
     mod lab_ends;
+    mod lab_fail_over;
     pub mod lab_files;
     mod lab_fs;
     pub mod lab_ftp;

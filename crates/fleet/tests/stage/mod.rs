@@ -41,6 +41,7 @@ pub fn config(network: &str, hosts: u16) -> Config {
         pcap: None,
         ledger: None,
         share: false,
+        fail_over: false,
         keep: vec![
             part().parent().unwrap().into(),
             env!("CARGO_MANIFEST_DIR").into(),

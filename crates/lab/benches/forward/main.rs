@@ -187,6 +187,7 @@ fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> 
             behind: (0, 0),
         },
         share: false,
+        fail_over: false,
     })
 }
 

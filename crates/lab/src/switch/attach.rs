@@ -11,7 +11,7 @@ use crate::control::{Answer, HostRequest, Request, TalkError, hear, say};
 use crate::interface::{self, Plan};
 use crate::port::Port;
 use crate::wire::Addresses;
-use sonde_link::HostPort;
+use sonde_link::Subnets;
 use sonde_sys::namespace::{self, Kind};
 use sonde_sys::tap::{self, Tap};
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,21 +58,21 @@ fn device(
 
 type Settings = Vec<(String, String)>;
 
-/// The ports of these interfaces, and the settings of the first as they read.
+/// The ports of all interfaces, and the settings of the first as they read.
 pub(super) fn build(
     control: &OwnedFd,
-    (config, addresses): (&Config, &Addresses),
+    (config, addresses, subnets): (&Config, &Addresses, &Subnets),
     (attachment, home): (Attachment, &OwnedFd),
     hosts: &[HostProcess],
-    ends: &[HostPort],
 ) -> Result<(Vec<Port>, Settings), SwitchError> {
     let mut ports = Vec::new();
     let mut settings = Vec::new();
-    for (number, end) in (0..).map(sonde_link::Port).zip(ends) {
+    for (number, end) in (0..).map(sonde_link::Port).zip(&subnets.ends) {
         let host = &hosts[usize::from(end.host)];
         let plan = Plan {
             config,
             addresses,
+            subnets,
             network: (end.number, &config.site.segment[end.segment].network),
             attachment,
             home,

@@ -221,7 +221,7 @@ impl Faults {
     /// Sets a fault of a station.
     pub fn set(&mut self, now: Instant, fault: &Fault) {
         match *fault {
-            Fault::Link { port, up } => self.station(port).link.set(now, up),
+            Fault::Link { port, up } => self.each(port, |station| station.link.set(now, up)),
             Fault::Host { port, up } => self.station(port).host.set(now, up),
             Fault::Pause { port, on } => self.station(port).paused = on,
             Fault::Cut { a, b, on: true } => drop(self.cuts.insert(ordered(a, b))),

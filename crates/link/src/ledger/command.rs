@@ -120,7 +120,9 @@ impl Record {
 
     fn fault(&mut self, fault: &Fault) -> Verb {
         match *fault {
-            Fault::Link { port, up } => self.state(Verb::Link, port.0, up),
+            Fault::Link { port, up } => {
+                self.state(Verb::Link, port.map_or(NO_PORT, |port| port.0), up)
+            }
             Fault::Host { port, up } => self.state(Verb::Host, port.0, up),
             Fault::Pause { port, on } => self.state(Verb::Pause, port.0, on),
             Fault::Trunk { trunk, up } => self.state(Verb::Trunk, trunk, up),
@@ -213,7 +215,7 @@ impl Record {
             Verb::Release => return Ok(Command::Vc(VcCommand::Release(a, b))),
             Verb::Busy => return Ok(Command::Busy(a, self.read_span()?)),
             Verb::Load => return self.read_flow().map(Command::Load),
-            Verb::Link => Fault::Link { port: a, up: on },
+            Verb::Link => Fault::Link { port, up: on },
             Verb::Host => Fault::Host { port: a, up: on },
             Verb::Pause => Fault::Pause { port: a, on },
             Verb::Cut => Fault::Cut { a, b, on },
@@ -308,7 +310,7 @@ pub(crate) mod tests {
                 })
             });
         let fault = prop_oneof![
-            (port(), any::<bool>()).prop_map(|(port, up)| Fault::Link { port, up }),
+            (maybe(), any::<bool>()).prop_map(|(port, up)| Fault::Link { port, up }),
             (port(), any::<bool>()).prop_map(|(port, up)| Fault::Host { port, up }),
             (port(), any::<bool>()).prop_map(|(port, on)| Fault::Pause { port, on }),
             (pair(), any::<bool>()).prop_map(|((a, b), on)| Fault::Cut { a, b, on }),

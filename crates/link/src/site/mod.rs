@@ -26,8 +26,8 @@ use crate::network::{Admission, Cause, Change, Command, Event, Mark, Network, Pl
 use crate::slab::Slab;
 use crate::spec::Resolution;
 use crate::{
-    Captured, Class, Counters, Datagram, Ecn, Edit, Frame, FrameId, Kind, Port, SpecError, To,
-    build_with,
+    Captured, Class, Counters, Datagram, Ecn, Edit, Fault, Frame, FrameId, Kind, Port, SpecError,
+    To, build_with,
 };
 use due::Due;
 pub use node::NodeCounters;
@@ -295,6 +295,16 @@ impl Internetwork {
             }
             Event::State { at, change } => {
                 let ports = &self.parts[segment].ports;
+                if let Change::Fault(Fault::Link { port: None, up }) = change {
+                    // Of all lines of this segment, not of the whole.
+                    let of_hosts = ports.iter().filter(|port| port.0 < self.ends);
+                    self.events.extend(of_hosts.map(|port| {
+                        let port = Some(*port);
+                        let change = Change::Fault(Fault::Link { port, up });
+                        Event::State { at, change }
+                    }));
+                    return;
+                }
                 let whole = |port: Port| ports.get(usize::from(port.0)).copied().unwrap_or(port);
                 let change = match change {
                     Change::CircuitUp(a, b, span) => Change::CircuitUp(whole(a), whole(b), span),

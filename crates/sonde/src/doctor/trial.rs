@@ -151,6 +151,7 @@ fn config() -> Result<Config, String> {
         keep: Vec::new(),
         user: testbed::user(),
         share: false,
+        fail_over: false,
     })
 }
 

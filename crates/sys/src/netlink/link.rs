@@ -17,6 +17,8 @@ use crate::{Error, Result};
 pub struct LinkChange<'a> {
     /// Up or down.
     pub up: Option<bool>,
+    /// Whether it has a carrier; only devices made by software can be told, such as a TAP, and no veth.
+    pub carrier: Option<bool>,
     /// Largest IP packet.
     pub mtu_bytes: Option<u32>,
     /// Hardware address; most devices must be down.
@@ -237,6 +239,7 @@ impl Netlink {
             };
         }
         let attributes = &mut message.attributes;
+        attributes.extend(change.carrier.map(|on| LinkAttribute::Carrier(on.into())));
         attributes.extend(change.mtu_bytes.map(LinkAttribute::Mtu));
         attributes.extend(change.mac.map(|mac| LinkAttribute::Address(mac.to_vec())));
         attributes.extend(change.txqueuelen.map(LinkAttribute::TxQueueLen));

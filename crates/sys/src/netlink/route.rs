@@ -84,6 +84,8 @@ pub struct Route {
     pub gateway: Option<Ipv4Addr>,
     /// The source address preferred.
     pub source: Option<Ipv4Addr>,
+    /// Of several routes to one network that with the least is taken; 0 where none is given.
+    pub priority: u32,
     /// TCP settings.
     pub metrics: RouteMetrics,
 }
@@ -97,6 +99,7 @@ impl Route {
             ifindex,
             gateway: None,
             source: None,
+            priority: 0,
             metrics: RouteMetrics::default(),
         }
     }
@@ -131,6 +134,9 @@ impl Route {
             self.source
                 .map(|a| RouteAttribute::PrefSource(RouteAddress::Inet(a))),
         );
+        if self.priority > 0 {
+            attributes.push(RouteAttribute::Priority(self.priority));
+        }
         let metrics = self.metrics.attributes();
         if !metrics.is_empty() {
             attributes.push(RouteAttribute::Metrics(metrics));
@@ -156,6 +162,7 @@ impl Route {
                 RouteAttribute::Gateway(RouteAddress::Inet(address)) => {
                     route.gateway = Some(*address)
                 }
+                RouteAttribute::Priority(priority) => route.priority = *priority,
                 RouteAttribute::PrefSource(RouteAddress::Inet(address)) => {
                     route.source = Some(*address)
                 }
