@@ -7,6 +7,7 @@
 
 use crate::accept::Accepted;
 use crate::check::Check;
+use crate::compare_sites::SiteChange;
 use crate::doctor::{Diagnosis, leftovers::Leftovers};
 use crate::events::Event;
 use crate::exit::Outcome;
@@ -82,6 +83,9 @@ pub enum Command<'a> {
     /// `sonde lab list --sites`.
     #[serde(rename = "lab sites")]
     LabSites(&'a Sites),
+    /// `sonde lab compare-sites`.
+    #[serde(rename = "lab compare-sites")]
+    LabCompareSites(&'a SiteChange),
     /// `sonde doctor`.
     #[serde(rename = "doctor")]
     Doctor(&'a Diagnosis),

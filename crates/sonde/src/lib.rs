@@ -14,6 +14,7 @@ mod any_path;
 mod campaign;
 mod check;
 mod cli;
+mod compare_sites;
 mod contend;
 mod defect;
 mod doctor;

@@ -13,7 +13,7 @@ use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
-use sonde_link::{HostPort, Port, SiteSpec};
+use sonde_link::{HostPort, Port, SiteSpec, Subnets};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
@@ -75,6 +75,40 @@ struct NodeRow {
     buffer_bytes: u64,
 }
 
+/// What a path does, by the models in virtual time with nothing else on it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Figures {
+    /// Bridges and routers on it.
+    pub nodes: Option<u32>,
+    /// A datagram with 1 byte, in one direction.
+    pub one_way_1b_ns: Option<u64>,
+    /// What a stream by TCP reaches; null where a warning says why.
+    pub tcp_expected_bps: Option<u64>,
+}
+
+impl Figures {
+    /// Those of a path, which is called so in a warning.
+    pub fn of(
+        subnets: &Subnets,
+        path: Between<'_>,
+        profile: Profile,
+        called: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self, Failure> {
+        let [from, to] = [path.from, path.to].map(|port| subnets.ends[usize::from(port.0)].segment);
+        let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
+        let tcp = path.tcp(&sender(profile)).map_err(|reason| {
+            let site = &path.site.name;
+            warnings.push(format!("{site}, {called}: no tcp_expected_bps: {reason}"));
+        });
+        Ok(Self {
+            nodes: path.site.nodes_between(from, to),
+            one_way_1b_ns: Some(time.as_picos().div_ceil(1_000)),
+            tcp_expected_bps: tcp.ok(),
+        })
+    }
+}
+
 impl NodeRow {
     fn new(name: &str, joins: &[String], buffer: Bytes) -> Self {
         Self {
@@ -100,28 +134,18 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
         let ends = first.zip(last.map(|(port, _)| port));
         let ends = ends.filter(|(from, to)| from != to);
         let path = ends.map(|(from, to)| Between { site, from, to });
-        let (mut nodes, mut one_way_1b_ns, mut tcp_expected_bps) = (None, None, None);
-        if let Some(path) = path {
-            let first = subnets.ends[usize::from(path.from.0)].segment;
-            nodes = site.nodes_between(first, number);
-            let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
-            one_way_1b_ns = Some(time.as_picos().div_ceil(1_000));
-            match path.tcp(&sender(profile)) {
-                Ok(bps) => tcp_expected_bps = Some(bps),
-                Err(reason) => warnings.push(format!(
-                    "{}, {}: no tcp_expected_bps: {reason}",
-                    site.name, one.name
-                )),
-            }
-        }
+        let figures = match path {
+            Some(path) => Figures::of(&subnets, path, profile, &one.name, warnings)?,
+            None => Figures::default(),
+        };
         segments.push(SegmentRow {
             name: one.name.clone(),
             network: one.network.name.clone(),
             hosts: one.hosts.clone(),
             mtu_bytes: one.network.mtu,
-            nodes,
-            one_way_1b_ns,
-            tcp_expected_bps,
+            nodes: figures.nodes,
+            one_way_1b_ns: figures.one_way_1b_ns,
+            tcp_expected_bps: figures.tcp_expected_bps,
         });
     }
     Ok(SiteRow {

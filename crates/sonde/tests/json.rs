@@ -229,6 +229,7 @@ fn every_document_is_as_the_schema_says() {
     for words in [
         "lab list --json",
         "lab list --sites --json",
+        "lab compare-sites sandia-engineering sandia-hybrid --json",
         "doctor --json",
         "place --pattern ring --ranks 4 --network ethernet-100 --hosts 2 --slots 2 --topology ring --json",
         "assess --dry-run --json",

@@ -204,3 +204,42 @@ fn one_program_runs_on_the_cluster_and_the_parallel_machine() {
     let outcome = on_h1(&stage, &["--site", "lace-sp2", "--cpus", "free"], script);
     assert_eq!(lines(&outcome), want, "{outcome}");
 }
+
+/// Answers whom it hears, by broadcast and by the group of mDNS too; or asks whom it is told, and says who answered.
+const DISCOVERY: &str = r#"
+import os, socket, sys, time
+GROUP = "224.0.0.251"
+own = socket.gethostbyname(socket.gethostname())
+link = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+if sys.argv[1] == "answer":
+    link.bind(("", 5353))
+    link.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + socket.inet_aton(own))
+    open("listens." + socket.gethostname(), "w").close()
+    while True: link.sendto(socket.gethostname().encode(), link.recvfrom(100)[1])
+link.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+link.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(own))
+for whom in sys.argv[2:]: link.sendto(b"who", (whom, 5353))
+heard, end = set(), time.monotonic() + 1
+while (left := end - time.monotonic()) > 0:
+    link.settimeout(left)
+    try: heard.add(link.recv(100).decode())
+    except TimeoutError: break
+print(sys.argv[1], *sorted(heard))
+"#;
+
+#[test]
+fn a_discovery_ends_at_the_router() {
+    for case in attached("veth") {
+        let stage = Stage::new(case);
+        let program = stage.path("discovery.py");
+        std::fs::write(&program, DISCOVERY).unwrap();
+        let script = format!(
+            "run='/usr/bin/python3 {program}'
+            for host in near-2 mid far-1; do sonde lab exec --detach $host -- $run answer; until [ -e listens.$host ]; do sleep 0.05; done; done
+            $run named near-2 mid far-1; $run broadcast 10.9.0.255; $run mdns 224.0.0.251"
+        );
+        let outcome = on_h1(&stage, &["--site", &site(&stage)], &script);
+        let want = ["named far-1 mid near-2", "broadcast near-2", "mdns near-2"];
+        assert_eq!(lines(&outcome), want, "{case:?}: {outcome}");
+    }
+}

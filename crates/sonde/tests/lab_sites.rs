@@ -226,3 +226,102 @@ fn wrong_sites_are_refused_with_their_line() {
         (Some(0), Some(1), Some(2), None)
     );
 }
+
+#[test]
+fn what_an_option_for_a_site_changes_is_counted() {
+    let stage = Stage::new(Case::own("veth"));
+    let words = [
+        "lab",
+        "compare-sites",
+        "sandia-engineering",
+        "sandia-hybrid",
+    ];
+    let outcome = stage.sonde(&[&words[..], &["--json"]].concat()).expect(0);
+    let document: Value = serde_json::from_str(&outcome.out).unwrap();
+    let size = |side: &str| {
+        let keys = [
+            "hosts",
+            "interfaces",
+            "segments",
+            "bridges",
+            "routers",
+            "ports",
+            "subnets",
+            "addresses",
+        ];
+        keys.map(|key| document[side][key].as_u64().unwrap())
+    };
+    // 74, 62, 2 and 14 interfaces and a router of three before; one interface of each host, bridges and a router of two after.
+    assert_eq!(size("before"), [136, 152, 4, 0, 1, 155, 4, 155]);
+    assert_eq!(size("after"), [136, 136, 4, 2, 1, 142, 2, 138]);
+    let number = |key: &str| document[key].as_u64().unwrap();
+    // Eight power users, two servers and twelve nodes get ATM for one, three and two Ethernets; the second Ethernet's 60 desktops get another
+    // address.
+    assert_eq!(
+        (number("interfaces_added"), number("interfaces_removed")),
+        (22, 38)
+    );
+    assert_eq!(
+        (number("hosts_readdressed"), number("hosts_interrupted")),
+        (60, 78)
+    );
+    assert_eq!((number("hosts_added"), number("hosts_removed")), (0, 0));
+    let paths = document["paths"].as_array().unwrap();
+    let of = |from: &str| paths.iter().find(|path| path["from"] == from).unwrap();
+    let gain = |path: &Value| {
+        let bps = |side: &str| path[side]["tcp_expected_bps"].as_f64().unwrap();
+        bps("after") / bps("before")
+    };
+    assert!(paths.iter().all(|path| path["to"] == "file-server"));
+    let hosts: u64 = paths
+        .iter()
+        .map(|path| path["hosts"].as_u64().unwrap())
+        .sum();
+    assert_eq!(hosts, 135);
+    // A power user gains what the line does, who stays on Ethernet hardly anything.
+    assert!(
+        gain(of("desk1-1")) > 10.0 && gain(of("desk1-5")) < 1.1,
+        "{paths:#?}"
+    );
+    assert_eq!(of("outside-1")["before"]["nodes"], 1);
+
+    let shown = stage.sonde(&words).expect(0);
+    for word in [
+        "136 hosts stay, 0 go and 0 come. Of those that stay 78 are interrupted",
+        "desk1-1 to file-server",
+    ] {
+        assert!(shown.out.contains(word), "{word}: {shown}");
+    }
+    // Hosts that come and go, hosts of no common name, and words that are none.
+    let file = stage.path("rooms.toml");
+    std::fs::write(&file, row("ethernet-10", 2)).unwrap();
+    let more = stage.path("more.toml");
+    std::fs::write(
+        &more,
+        row("ethernet-10", 2).replace("far-[1-2]", "far-[2-4]"),
+    )
+    .unwrap();
+    let changed = stage
+        .sonde(&["lab", "compare-sites", &file, &more, "--to", "far-2"])
+        .expect(0);
+    assert!(
+        changed
+            .out
+            .contains("3 hosts stay, 1 go and 2 come. Of those that stay 0 are interrupted"),
+        "{changed}"
+    );
+    for (words, said) in [
+        (vec![&*file, "two-rooms"], "have no host of one name"),
+        (
+            vec![&*file, &*more, "--to", "far-1"],
+            "`far-1` is no host of both sites: there are near-1",
+        ),
+        (vec![&*file, "campus"], "there is no site `campus`"),
+        (vec![&*file, &*more, "--csv"], "write `--json`"),
+    ] {
+        let refused = stage
+            .sonde(&[&["lab", "compare-sites"], &words[..]].concat())
+            .expect(USAGE);
+        refused.tells(&[said]);
+    }
+}

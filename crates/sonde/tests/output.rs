@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 59] = [
+const PRINTING: [&str; 61] = [
     "--help",
     "--version",
     "assess help",
@@ -57,6 +57,8 @@ const PRINTING: [&str; 59] = [
     "lab list --csv",
     "lab list --sites",
     "lab list --sites --json",
+    "lab compare-sites sandia-engineering sandia-hybrid",
+    "lab compare-sites sandia-engineering sandia-hybrid --json",
     "lab check fddi --dry-run",
     "load --rho 0.5 --dry-run",
     "load --rho 0.5 --dry-run --json",

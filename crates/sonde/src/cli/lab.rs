@@ -4,7 +4,7 @@ use super::lab_check::{self, LabCheckOptions};
 use super::output::OutputOptions;
 use super::typed;
 use crate::failure::Failure;
-use crate::{lab, networks, plan, replay, sites, testbed};
+use crate::{compare_sites, lab, networks, plan, replay, sites, testbed};
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -92,6 +92,26 @@ pub enum LabTask {
         #[arg(long, default_value = "modern", value_parser = typed::name::<sonde_lab::Profile>)]
         profile: sonde_lab::Profile,
     },
+    /// Compare two sites: what the second changes for hosts, interfaces, ports and addresses, and what paths gain.
+    #[command(
+        after_help = "Example:\n  sonde lab compare-sites sandia-engineering sandia-hybrid --to file-server"
+    )]
+    CompareSites {
+        /// The site as it is: a name of `sonde lab list --sites` or a file.
+        #[arg(value_name = "NAME|FILE")]
+        before: String,
+        /// The site as it could be.
+        #[arg(value_name = "NAME|FILE")]
+        after: String,
+        /// The host to which paths are compared; without it the first of those with the most interfaces.
+        #[arg(long, value_name = "HOST")]
+        to: Option<String>,
+        #[command(flatten)]
+        output: OutputOptions,
+        /// TCP settings for which rates hold: modern, era, or era:window=BYTES.
+        #[arg(long, default_value = "modern", value_parser = typed::name::<sonde_lab::Profile>)]
+        profile: sonde_lab::Profile,
+    },
     /// Measure the emulation itself: rate and delay error, lateness, frames per second.
     #[command(after_help = lab_check::EXAMPLES)]
     Check(Box<LabCheckOptions>),
@@ -153,6 +173,13 @@ impl LabTask {
                 profile,
                 ..
             } => networks::list(&[names, networks].concat(), profile, output.take()?),
+            Self::CompareSites {
+                before,
+                after,
+                to,
+                output,
+                profile,
+            } => compare_sites::compare([&before, &after], to.as_deref(), profile, output.take()?),
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
         }
