@@ -162,10 +162,33 @@ impl Launched<'_> {
         if populations.is_empty() {
             return vec![self.nothing()];
         }
-        populations
-            .iter()
+        let rows = populations.iter();
+        let mut rows: Vec<ResultRow> = rows
             .map(|(population, measured)| self.row(*population, measured))
-            .collect()
+            .collect();
+        self.follow(&mut rows);
+        rows
+    }
+
+    /// What share of a time was spent in calls is not known where the time is not: it may have been the same in each repetition, and wrong.
+    fn follow(&self, rows: &mut [ResultRow]) {
+        let (quantity, phase) = self.cell.factors.main();
+        let main = (quantity, Some(phase));
+        let time = rows
+            .iter()
+            .find(|row| (row.quantity, row.phase) == main && row.step.is_none());
+        let Some((doubts, why)) = time.and_then(|row| Some((row.doubts.clone(), row.why.clone()?)))
+        else {
+            return;
+        };
+        let is_part = |row: &&mut ResultRow| {
+            row.quantity == Quantity::CommunicatingShare && row.state == State::Sound
+        };
+        for row in rows.iter_mut().filter(is_part) {
+            row.state = State::Uncertain;
+            row.doubts.clone_from(&doubts);
+            row.why = Some(format!("its time is uncertain: {why}"));
+        }
     }
 
     fn succeeded(&self) -> impl Iterator<Item = Repetition<'_>> {

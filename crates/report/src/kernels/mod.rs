@@ -397,6 +397,7 @@ fn print_beside(index: &Index<'_>, rows: &mut [KernelRow]) {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
+    use sonde_measure::State;
 
     /// IS of the study's size on its network.
     fn runs() -> Runs {
@@ -407,6 +408,33 @@ mod tests {
 
     fn near(value: Number, wanted: f64) -> bool {
         (value.0 / wanted - 1.0).abs() < 0.02
+    }
+
+    #[test]
+    fn a_share_is_known_no_better_than_its_time() {
+        let state = |spread: f64| {
+            let run = runs()
+                .spread(spread)
+                .on(2)
+                .kernel("atm-oc3c", "native:tcp", "is upc 2", 2_000_000_000)
+                .beside(Quantity::CommunicatingShare, 750_000)
+                .beside(Quantity::Messages, 600)
+                .done();
+            let rows = run.rows();
+            let of = |quantity| {
+                let row = rows.iter().find(|row| row.quantity == quantity).unwrap();
+                (row.state, row.why.clone().unwrap_or_default())
+            };
+            (of(Quantity::CommunicatingShare), of(Quantity::Messages).0)
+        };
+        let ((steady, _), _) = state(0.01);
+        assert_eq!(steady, State::Sound);
+        let ((unsteady, why), messages) = state(0.3);
+        assert_eq!((unsteady, messages), (State::Uncertain, State::Sound));
+        assert!(
+            why.starts_with("its time is uncertain: its repetitions differ"),
+            "{why}"
+        );
     }
 
     #[test]
