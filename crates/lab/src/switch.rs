@@ -592,8 +592,11 @@ impl Switch {
             let total = |counters: &Counters| counters.ports.iter().map(of).sum::<u64>();
             total(&counters) - total(before)
         };
-        let end_of = |port: sonde_link::Port| self.ends[usize::from(port.0)];
-        let called = |port| format!("h{}", end_of(port).host + 1);
+        let end_of = |port: sonde_link::Port| self.ends.get(usize::from(port.0));
+        let called = |port| match end_of(port) {
+            Some(end) => format!("h{}", end.host + 1),
+            None => "a bridge or router".into(),
+        };
         let now = Instant::from_nanos(clock::monotonic_ns() - self.epoch_ns);
         let share = |share: Ratio| {
             let (numerator, denominator) = share.parts();
@@ -610,7 +613,7 @@ impl Switch {
         let flows = flows.collect();
         let lost = counters.lost.iter().filter_map(|(key, count)| {
             let new = count - before.lost.get(key).copied().unwrap_or(0);
-            let end = end_of(key.2);
+            let end = end_of(key.2)?;
             let loss = Loss {
                 place: key.0,
                 cause: key.1,

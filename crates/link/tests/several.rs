@@ -254,5 +254,15 @@ fn what_cannot_be_is_refused_with_its_line() {
     ] {
         assert!(refused(&text).contains(said), "{text}\n{}", refused(&text));
     }
+    // More interfaces of routers than ports have numbers.
+    let many: String = (0..65)
+        .map(|n| segment(&format!("s{n}"), &format!("\"x{n}\"")))
+        .collect();
+    let names: Vec<String> = (0..65).map(|n| format!("\"s{n}\"")).collect();
+    let routers = format!(
+        "[[router]]\nname = \"r[1-1024]\"\njoins = [{}]\n",
+        names.join(", ")
+    );
+    assert!(refused(&(many + &routers)).contains("at most 16384 interfaces together"));
     assert_eq!(site(&(ab + &segment("ac", "\"a\", \"b\""))).count(), 2);
 }

@@ -1,6 +1,6 @@
 //! `sonde lab compare-sites`: what an option for a site changes and costs, and what its paths gain.
 //!
-//! Model:   hosts are told by their names. A host keeps the interfaces whose networks it has before and after; the others are new or go. A subnet
+//! Model:   hosts are matched by name. A host keeps the interfaces whose networks it has before and after; the others are new or go. A subnet
 //!          goes on as the one with which it shares the most hosts, the largest shares first; a host in a subnet that goes on from none of its
 //!          own needs another address there. Whoever has such a change is interrupted. Ports are those of hosts, bridges and routers on all segments.
 //!          Paths are to one host from one of each kind; hosts of a kind are on the same segments before, and after.
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::measure::command_line;
 use crate::networks::{mbit, micros};
 use crate::output::{self, Print, say};
-use crate::sites::Figures;
+use crate::sites::PathFigures;
 use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,9 +27,9 @@ use std::collections::BTreeMap;
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SiteChange {
     /// The first site.
-    before: Size,
+    before: SiteSize,
     /// The other one.
-    after: Size,
+    after: SiteSize,
     /// Hosts that only the first has.
     hosts_removed: u64,
     /// Hosts that only the other has.
@@ -48,7 +48,7 @@ pub struct SiteChange {
 
 /// How much a site is made of.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Size {
+struct SiteSize {
     /// Its name.
     name: String,
     /// Hosts.
@@ -79,9 +79,9 @@ struct PathChange {
     /// The host at its end.
     to: String,
     /// In the first site.
-    before: Figures,
+    before: PathFigures,
     /// In the other one.
-    after: Figures,
+    after: PathFigures,
 }
 
 /// An interface of a host: the network that it joins, the segment, and the subnet.
@@ -119,12 +119,12 @@ impl<'a> Plan<'a> {
         })
     }
 
-    fn size(&self) -> Size {
+    fn size(&self) -> SiteSize {
         let site = self.site;
         let interfaces = self.subnets.ends.len();
         let bridged: usize = site.bridge.iter().map(|one| one.joins.len()).sum();
         let routed: usize = site.router.iter().map(|one| one.joins.len()).sum();
-        Size {
+        SiteSize {
             name: site.name.clone(),
             hosts: self.hosts.len() as u64,
             interfaces: interfaces as u64,
@@ -146,10 +146,10 @@ impl<'a> Plan<'a> {
         (from, to): (&str, &str),
         profile: Profile,
         warnings: &mut Vec<String>,
-    ) -> Result<Figures, Failure> {
+    ) -> Result<PathFigures, Failure> {
         let ports = self.subnets.between(self.hosts[from].0, self.hosts[to].0);
         let Some((first, last)) = ports else {
-            return Ok(Figures::default());
+            return Ok(PathFigures::default());
         };
         let path = Between {
             site: self.site,
@@ -157,7 +157,7 @@ impl<'a> Plan<'a> {
             to: last,
         };
         let called = format!("{from} to {to}");
-        Figures::of(&self.subnets, path, profile, &called, warnings)
+        PathFigures::of(&self.subnets, path, profile, &called, warnings)
     }
 }
 
@@ -311,23 +311,18 @@ pub fn compare(
 
 fn show(change: &SiteChange) {
     let (before, after) = (&change.before, &change.after);
-    let sizes: [(&str, fn(&Size) -> u64); 8] = [
-        ("hosts", |size| size.hosts),
-        ("interfaces of hosts", |size| size.interfaces),
-        ("segments", |size| size.segments),
-        ("bridges", |size| size.bridges),
-        ("routers", |size| size.routers),
-        ("ports", |size| size.ports),
-        ("subnets", |size| size.subnets),
-        ("addresses", |size| size.addresses),
+    let rows = [
+        ("hosts", before.hosts, after.hosts),
+        ("interfaces of hosts", before.interfaces, after.interfaces),
+        ("segments", before.segments, after.segments),
+        ("bridges", before.bridges, after.bridges),
+        ("routers", before.routers, after.routers),
+        ("ports", before.ports, after.ports),
+        ("subnets", before.subnets, after.subnets),
+        ("addresses", before.addresses, after.addresses),
     ];
-    let rows = sizes.map(|(what, of)| {
-        vec![
-            what.to_owned(),
-            of(before).to_string(),
-            of(after).to_string(),
-        ]
-    });
+    let rows = rows
+        .map(|(what, before, after)| vec![what.to_owned(), before.to_string(), after.to_string()]);
     let shown = |text: String| say!("{text}");
     shown(
         sheet(&["", &before.name, &after.name], rows.to_vec())
@@ -347,7 +342,7 @@ fn show(change: &SiteChange) {
     output::paragraph(&format!(
         "{kept} hosts stay, {hosts_removed} go and {hosts_added} come. Of those that stay {hosts_interrupted} are interrupted: they get {interfaces_added}          interfaces for {interfaces_removed}, and {hosts_readdressed} need another address."
     ));
-    let nodes = |figures: &Figures| {
+    let nodes = |figures: &PathFigures| {
         figures
             .nodes
             .map_or_else(|| "-".into(), |nodes| nodes.to_string())

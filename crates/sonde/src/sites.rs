@@ -77,7 +77,7 @@ struct NodeRow {
 
 /// What a path does, by the models in virtual time with nothing else on it.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Figures {
+pub struct PathFigures {
     /// Bridges and routers on it.
     pub nodes: Option<u32>,
     /// A datagram with 1 byte, in one direction.
@@ -86,7 +86,7 @@ pub struct Figures {
     pub tcp_expected_bps: Option<u64>,
 }
 
-impl Figures {
+impl PathFigures {
     /// Those of a path, which is called so in a warning.
     pub fn of(
         subnets: &Subnets,
@@ -135,8 +135,8 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
         let ends = ends.filter(|(from, to)| from != to);
         let path = ends.map(|(from, to)| Between { site, from, to });
         let figures = match path {
-            Some(path) => Figures::of(&subnets, path, profile, &one.name, warnings)?,
-            None => Figures::default(),
+            Some(path) => PathFigures::of(&subnets, path, profile, &one.name, warnings)?,
+            None => PathFigures::default(),
         };
         segments.push(SegmentRow {
             name: one.name.clone(),

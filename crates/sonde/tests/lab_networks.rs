@@ -248,7 +248,11 @@ fn what_cannot_be_told_is_said() {
         USAGE,
         &["`lnk` is not a command", "`link`", "link h2 down"],
     );
-    tell("eth3 link h1 down", 2, &["no interface of this number there", "eth0"]);
+    tell(
+        "eth3 link h1 down",
+        2,
+        &["no interface of this number there", "eth0"],
+    );
     tell("trunk 0 down", 2, &["no such trunk"]);
     tell("vc release h1 h2", 2, &["no virtual circuits", "atm-oc3c"]);
     tell("link h9 down", 2, &["h9 cannot be meant", "h1 to h2"]);

@@ -302,7 +302,7 @@ fn what_an_option_for_a_site_changes_is_counted() {
     )
     .unwrap();
     let changed = stage
-        .sonde(&["lab", "compare-sites", &file, &more, "--to", "far-2"])
+        .sonde(&["lab", "compare-sites", &file, &more, "--host", "far-2"])
         .expect(0);
     assert!(
         changed
@@ -313,7 +313,7 @@ fn what_an_option_for_a_site_changes_is_counted() {
     for (words, said) in [
         (vec![&*file, "two-rooms"], "have no host of one name"),
         (
-            vec![&*file, &*more, "--to", "far-1"],
+            vec![&*file, &*more, "--host", "far-1"],
             "`far-1` is no host of both sites: there are near-1",
         ),
         (vec![&*file, "campus"], "there is no site `campus`"),

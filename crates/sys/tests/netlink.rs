@@ -72,6 +72,7 @@ fn links_take_what_they_are_given() {
             .unwrap();
         let change = LinkChange {
             up: Some(true),
+            carrier: None,
             mtu_bytes: Some(9180),
             mac: Some([2, 0, 0, 9, 9, 9]),
             txqueuelen: Some(5000),

@@ -8,7 +8,7 @@
     clippy::arithmetic_side_effects
 )]
 
-use super::spec::{PARTS_MAX, SITE_HOSTS_MAX, Segment, SiteSpec, names_of};
+use super::spec::{NODE_PORTS_MAX, PARTS_MAX, SITE_HOSTS_MAX, Segment, SiteSpec, names_of};
 use sonde_units::excerpt;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -258,6 +258,13 @@ impl SiteSpec {
                 );
                 return Err(wrong("segment", segment, "hosts", problem));
             }
+        }
+        let nodes = joined.bridges.iter().chain(&joined.routers);
+        if nodes.map(Vec::len).sum::<usize>() > NODE_PORTS_MAX {
+            let problem = format!(
+                "bridges and routers have at most {NODE_PORTS_MAX} interfaces together: leave some out"
+            );
+            return Err(wrong("router", 0, "joins", problem));
         }
         self.check_ways(&hosts, &group)?;
         Ok(joined)

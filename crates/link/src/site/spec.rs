@@ -23,6 +23,8 @@ use thiserror::Error;
 /// The most interfaces that the hosts of a site have, and the most segments.
 pub(super) const SITE_HOSTS_MAX: usize = 4_096;
 pub(super) const PARTS_MAX: usize = 1_024;
+/// The most interfaces that its bridges and routers have.
+pub(super) const NODE_PORTS_MAX: usize = 16_384;
 
 /// Segments with what joins them; `N` is how a segment's network is said.
 #[derive(Clone, Debug, Serialize, Deserialize)]

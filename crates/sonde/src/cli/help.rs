@@ -151,6 +151,20 @@ mod tests {
         assert!(pairs > 20, "{pairs}");
     }
 
+    /// As above: two of a name are one that is never read.
+    #[test]
+    fn no_command_has_two_options_of_a_name() {
+        let mut root = super::super::command();
+        root.build();
+        for command in leaves(&root) {
+            let names = command.get_arguments().filter_map(clap::Arg::get_long);
+            let mut seen = std::collections::BTreeSet::new();
+            for name in names {
+                assert!(seen.insert(name), "{} --{name}", command.get_name());
+            }
+        }
+    }
+
     #[test]
     fn every_option_of_a_measurement_has_its_heading() {
         let root = super::super::command();

@@ -94,18 +94,18 @@ pub enum LabTask {
     },
     /// Compare two sites: what the second changes for hosts, interfaces, ports and addresses, and what paths gain.
     #[command(
-        after_help = "Example:\n  sonde lab compare-sites sandia-engineering sandia-hybrid --to file-server"
+        after_help = "Example:\n  sonde lab compare-sites sandia-engineering sandia-hybrid --host file-server"
     )]
     CompareSites {
         /// The site as it is: a name of `sonde lab list --sites` or a file.
-        #[arg(value_name = "NAME|FILE")]
+        #[arg(value_name = "BEFORE")]
         before: String,
-        /// The site as it could be.
-        #[arg(value_name = "NAME|FILE")]
+        /// The site as it could be, likewise.
+        #[arg(value_name = "AFTER")]
         after: String,
         /// The host to which paths are compared; without it the first of those with the most interfaces.
         #[arg(long, value_name = "HOST")]
-        to: Option<String>,
+        host: Option<String>,
         #[command(flatten)]
         output: OutputOptions,
         /// TCP settings for which rates hold: modern, era, or era:window=BYTES.
@@ -176,10 +176,13 @@ impl LabTask {
             Self::CompareSites {
                 before,
                 after,
-                to,
+                host,
                 output,
                 profile,
-            } => compare_sites::compare([&before, &after], to.as_deref(), profile, output.take()?),
+            } => {
+                let named = host.as_deref();
+                compare_sites::compare([&before, &after], named, profile, output.take()?)
+            }
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
         }
