@@ -49,6 +49,8 @@ const ERRORS_BYTES_MAX: usize = 16 << 10;
 const GRACE: Duration = Duration::from_millis(1_000);
 /// Rounds of killing: what starts others meanwhile is found in the next.
 const ROUNDS: u32 = 50;
+/// Rounds after which a process without an environment has none, and is not amid the start of a program.
+const EXEC_ROUNDS: u32 = 10;
 /// The longest that a program may be given.
 const LIMIT_NS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 /// In the environment of everything that a program starts: what no other run has, and the worker that started it, by its number and
@@ -370,30 +372,49 @@ pub fn worker_of(mark: &str) -> Option<(u32, u64)> {
 /// Kills all processes that have the mark, also those that left the group, until there is none.
 fn end_marked(mark: &str) {
     let entry = format!("{MARK}={mark}");
-    for _ in 0..ROUNDS {
-        let found = marked(entry.as_bytes());
-        if found.is_empty() {
+    let since = worker_of(mark).map_or(0, |(_, began)| began);
+    for round in 0..ROUNDS {
+        let found = marked(entry.as_bytes(), since);
+        let is_over = |one: &Marked| matches!(one, Marked::Begins) && round >= EXEC_ROUNDS;
+        if found.iter().all(is_over) {
             return;
         }
-        for pid in found {
-            // It may have ended just now.
-            drop(process::kill(pid, SIGKILL));
+        for one in found {
+            if let Marked::Is(pid) = one {
+                // It may have ended just now.
+                drop(process::kill(pid, SIGKILL));
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The processes whose environment has this entry. Those of other users cannot be read, and are none of ours.
-fn marked(entry: &[u8]) -> Vec<u32> {
+/// A process that has the mark, or may have it.
+enum Marked {
+    /// It has.
+    Is(u32),
+    /// It has no environment: it is amid execve(2), or was given none.
+    Begins,
+}
+
+/// The processes whose environment has this entry, and of those that began `since` then those whose environment is not there. What other
+/// users have cannot be read, and is none of ours.
+fn marked(entry: &[u8], since: u64) -> Vec<Marked> {
     let Ok(processes) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
     let has = |pid: u32| {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment
-            .split(|byte| *byte == 0)
-            .any(|one| one == entry)
-            .then_some(pid)
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+        let mut entries = environment.split(|byte| *byte == 0);
+        // What has ended, and a thread of the kernel, has no program either.
+        let begins = || {
+            let has_program = std::fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+            has_program && processes::began(pid).is_some_and(|began| began >= since)
+        };
+        match environment.is_empty() {
+            true => begins().then_some(Marked::Begins),
+            false => entries.any(|one| one == entry).then_some(Marked::Is(pid)),
+        }
     };
     processes
         .filter_map(|process| has(process.ok()?.file_name().to_str()?.parse().ok()?))
