@@ -212,7 +212,7 @@ fn change(
             .find(|host| *host == named)
             .ok_or_else(|| {
                 Failure::usage(format!(
-                    "`{named}` is no host of both sites: there are {}",
+                    "`{named}` is not a host of both sites, which have {}",
                     kept.iter().copied().take(8).collect::<Vec<_>>().join(", ")
                 ))
             })?,

@@ -314,7 +314,7 @@ fn what_an_option_for_a_site_changes_is_counted() {
         (vec![&*file, "two-rooms"], "have no host of one name"),
         (
             vec![&*file, &*more, "--host", "far-1"],
-            "`far-1` is no host of both sites: there are near-1",
+            "`far-1` is not a host of both sites, which have near-1",
         ),
         (vec![&*file, "campus"], "there is no site `campus`"),
         (vec![&*file, &*more, "--csv"], "write `--json`"),
