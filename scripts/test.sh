@@ -162,7 +162,11 @@ page_tests() {
         END { print p + 0, f + 0, s + 0 }' "$log")
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     if [ "$f" -gt 0 ]; then
-        troubles+=("$(sed -n 's/^not ok [0-9]* - //p' "$log" | paste -sd ';') ($log)")
+        local test
+        while read -r test; do
+            troubles+=("$test ($log)"$'\n'"$(awk -v head=" - $test" 'on && (/^  \.\.\.$/ || lines++ == 40) { exit }
+                on; /^not ok / && substr($0, length($0) - length(head) + 1) == head { on = 1 }' "$log")")
+        done < <(sed -n 's/^not ok [0-9]* - //p' "$log" | sort -u)
     elif [ "$rc" -ne 0 ] || [ "$p" -eq 0 ]; then
         trouble "page tests: npm test ended with $rc ($log)"
     fi

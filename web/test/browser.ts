@@ -70,7 +70,9 @@ export async function openServed(server: string, place: string): Promise<Opened 
 /** A page whose troubles are written down; a request of another place than `isOwn` is one. */
 async function watched(isOwn: (url: string) => boolean, options: BrowserContextOptions): Promise<Opened> {
     assert.ok(browser)
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, ...options })
+    // A page that still scrolls smoothly moves under the pointer, the more so on a machine that builds beside the tests.
+    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, acceptDownloads: true, reducedMotion: 'reduce', ...options })
+    context.setDefaultTimeout(120_000)
     const page = await context.newPage()
     const troubles: string[] = []
     page.on('console', (message) => {

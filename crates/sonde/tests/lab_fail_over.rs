@@ -39,7 +39,8 @@ def send():
 def watch(address):
     begin = time.monotonic()
     while "dev eth1" not in subprocess.run(["ip", "route", "get", address], capture_output=True, text=True).stdout: time.sleep(0.005)
-    print(f"detected {(time.monotonic() - begin) * 1000:.0f}")
+    # By one write: two of them end at once.
+    os.write(1, f"detected {(time.monotonic() - begin) * 1000:.0f}\n".encode())
 {"send": send, "receive": receive, "watch": watch}[sys.argv[1]](*sys.argv[2:])
 "#;
 
