@@ -367,7 +367,7 @@ impl Fleet {
         let mut pair = Pair {
             flush_client: interface(between.src),
             flush_server: interface(between.dst),
-            address: self.address_of(between.dst),
+            address: self.address_from(between.src, between.dst),
             source: self.own_end(between.src).map(|end| end.address),
             one_clock: self.machines.one_clock(),
             client: &mut client,

@@ -115,6 +115,12 @@ impl Fleet {
             .map_or_else(|| self.machines.address(host), |end| end.address)
     }
 
+    /// The same as another host has it.
+    pub(crate) fn address_from(&self, src: usize, dst: usize) -> IpAddr {
+        self.own_end(dst)
+            .map_or_else(|| self.machines.address_from(src, dst), |end| end.address)
+    }
+
     /// Asks one of a host's agents, which is there.
     pub(crate) fn ask(
         &mut self,

@@ -7,14 +7,14 @@
 //! Checked: `tests/lab_fleet.rs`.
 
 use std::ffi::OsString;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sonde_lab::{Config, Ended, Exec, ExecError, Info, Lab, LabError, Report};
-use sonde_link::{Command, NetworkSpec, VcCommand};
+use sonde_link::{Command, Port, SiteSpec, Subnets, VcCommand};
 use sonde_measure::{Backpressure, HostFacts};
 use sonde_measure::{Probe, Wait};
 use sonde_probe::AgentLink;
@@ -54,7 +54,10 @@ pub(crate) struct Emulated {
     /// Whether the first frame between two hosts waits for a circuit or a login, which a cold start pays.
     has_circuits: bool,
     cpus: Cpus,
-    network: NetworkSpec,
+    site: SiteSpec,
+    subnets: Subnets,
+    /// By port of the hosts.
+    addresses: Vec<Ipv4Addr>,
     /// The load that is there, and the hosts that it goes to.
     load: Option<(Load, Vec<u16>)>,
 }
@@ -76,24 +79,35 @@ fn port(host: usize) -> u16 {
 impl Emulated {
     pub(crate) fn start(program: &Path, config: &Config) -> Result<Self> {
         let attempt = "start the lab";
-        let network = config.site.network().ok_or_else(|| {
-            FleetError::of_all(
-                attempt,
-                "its segments are several networks",
-                "name one network",
-            )
-        })?;
+        let subnets = config.site.subnets();
+        let subnets = subnets.map_err(|problem| FleetError::of_all(attempt, problem, ""))?;
         let cpus = Cpus::here(true)
             .map_err(|error| FleetError::of_all(attempt, error, "allow sched_getaffinity"))?;
         let lab =
             Lab::start(program, config, None, None).map_err(|error| failed(attempt, &error))?;
         Ok(Self {
             lab,
-            has_circuits: network.joins_first(),
+            has_circuits: config
+                .site
+                .segment
+                .iter()
+                .any(|one| one.network.joins_first()),
             cpus,
-            network: network.clone(),
+            site: config.site.clone(),
+            addresses: sonde_lab::addresses(&subnets),
+            subnets,
             load: None,
         })
+    }
+
+    fn name(&self, host: usize) -> String {
+        let names = self.site.names();
+        names.get(host).copied().unwrap_or_default().to_owned()
+    }
+
+    fn address_of(&self, port: Option<&Port>) -> IpAddr {
+        let at = port.and_then(|port| self.addresses.get(usize::from(port.0)));
+        at.copied().unwrap_or(Ipv4Addr::UNSPECIFIED).into()
     }
 
     /// Waits until no frame has entered the network for a round trip and a little: the last ones of an earlier
@@ -127,9 +141,7 @@ impl Emulated {
 
 impl Machines for Emulated {
     fn names(&self) -> Vec<String> {
-        (1..=self.lab.hosts())
-            .map(|number| format!("h{number}"))
-            .collect()
+        self.site.names().into_iter().map(str::to_owned).collect()
     }
 
     fn placements(&self, wait: Wait, probe: Probe) -> [Placement; 2] {
@@ -137,11 +149,19 @@ impl Machines for Emulated {
     }
 
     fn address(&self, host: usize) -> IpAddr {
-        sonde_lab::address(sonde_link::Port(port(host))).into()
+        self.address_of(self.subnets.ports_of(port(host)).first())
+    }
+
+    fn address_from(&self, src: usize, dst: usize) -> IpAddr {
+        let ends = self.subnets.between(port(src), port(dst));
+        match ends {
+            Some((_, to)) => self.address_of(Some(&to)),
+            None => self.address(dst),
+        }
     }
 
     fn start(&mut self, host: usize, placement: Placement) -> Result<Agent> {
-        let name = format!("h{}", host + 1);
+        let name = self.name(host);
         let failed = |problem: &dyn std::fmt::Display| {
             FleetError::at(&name, "start an agent in the lab", problem, IN_THE_LAB).and_lost()
         };
@@ -181,7 +201,7 @@ impl Machines for Emulated {
     }
 
     fn prepare(&mut self, host: usize, command: &str) -> Result<()> {
-        let name = format!("h{}", host + 1);
+        let name = self.name(host);
         let attempt = format!("run `{command}`");
         let failed = |problem: &dyn std::fmt::Display| {
             FleetError::at(&name, &*attempt, problem, "try it with `sonde lab shell`")
@@ -241,7 +261,7 @@ impl Machines for Emulated {
         }
         let attempt = "load the emulated network";
         let tell = |load: &Load, ports: &[u16]| {
-            let mut flows = load.to_hosts(&self.network, ports).into_iter();
+            let mut flows = load.to_hosts(&self.site, ports).into_iter();
             flows.try_for_each(|flow| self.lab.command(&Command::Load(flow)))
         };
         if let Some((load, hosts)) = self.load.clone() {
@@ -262,10 +282,13 @@ impl Machines for Emulated {
             return Ok(());
         }
         let attempt = "make the network cold";
-        let (a, b) = (sonde_link::Port(port(src)), sonde_link::Port(port(dst)));
+        let (a, b) = (Port(port(src)), Port(port(dst)));
         let release = Command::Vc(VcCommand::Release(a, b));
         let settled = self.settle(one_way);
-        let cold = settled.and_then(|()| match self.has_circuits {
+        // Over several segments none leads from one to the other.
+        let segment = |host: usize| self.subnets.ends.get(host).map(|end| end.segment);
+        let is_direct = segment(src) == segment(dst);
+        let cold = settled.and_then(|()| match self.has_circuits && is_direct {
             true => self.lab.command(&release),
             false => Ok(()),
         });

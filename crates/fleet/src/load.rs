@@ -21,8 +21,9 @@
     )
 )]
 
-use sonde_link::{Class, Flow, Law, LoadSpec, NetworkSpec, Port, is_one_line};
+use sonde_link::{Class, Flow, Law, LoadSpec, NetworkSpec, Port, SiteSpec, is_one_line};
 use sonde_units::{BitRate, Bytes, Ratio, Span};
+use std::collections::BTreeSet;
 use std::{fmt, str::FromStr};
 
 /// A level of load and its law.
@@ -67,10 +68,19 @@ impl Load {
         }
     }
 
-    /// Its flows to hosts of a network, counted from 0: one to the link of each, or a single one where all hosts share one line, which is
-    /// to have this level. Level 0 ends those before.
-    pub fn to_hosts(&self, network: &NetworkSpec, hosts: &[u16]) -> Vec<Flow> {
-        let links = if is_one_line(network) { 1 } else { hosts.len() };
+    /// Its flows to hosts of a site, counted from 0: one to the link of each at its first interface, or a single one to a segment whose hosts
+    /// share one line, which is to have this level. Level 0 ends those before.
+    pub fn to_hosts(&self, site: &SiteSpec, hosts: &[u16]) -> Vec<Flow> {
+        let ends = site.ends();
+        let segment = |host: &u16| ends.get(usize::from(*host)).map(|end| end.segment);
+        let is_shared = |number: usize| {
+            let segment = site.segment.get(number);
+            segment.is_some_and(|one| is_one_line(&one.network))
+        };
+        let mut lines = BTreeSet::new();
+        let is_next = |host: &&u16| {
+            segment(host).is_some_and(|number| !is_shared(number) || lines.insert(number))
+        };
         let flow = |host: &u16| Flow {
             number: *host as u8,
             from: None,
@@ -80,13 +90,14 @@ impl Load {
             size: self.size,
             class: Class::default(),
         };
-        hosts.iter().take(links).map(flow).collect()
+        hosts.iter().filter(is_next).map(flow).collect()
     }
 
     /// The same in the schedule of a network of so many hosts, from its start on.
     pub fn scheduled(&self, network: &NetworkSpec, hosts: u16) -> Vec<LoadSpec> {
-        let hosts: Vec<u16> = (0..hosts).collect();
-        let flows = self.to_hosts(network, &hosts).into_iter();
+        let all: Vec<u16> = (0..hosts).collect();
+        let site = SiteSpec::single(network.clone(), hosts);
+        let flows = self.to_hosts(&site, &all).into_iter();
         let scheduled = flows.map(|flow| LoadSpec {
             from: flow.from,
             to: flow.to,
@@ -198,7 +209,8 @@ mod tests {
             ("fddi", &[1], 1),
         ] {
             let network = sonde_link::named(network).unwrap();
-            let flows = load.to_hosts(&network, &[1, 3]);
+            let site = SiteSpec::single(network.clone(), 4);
+            let flows = load.to_hosts(&site, &[1, 3]);
             assert!(flows.iter().all(|flow| flow.rho == load.rho));
             let hosts: Vec<u16> = flows.iter().map(|flow| flow.to.0).collect();
             assert_eq!(hosts, to, "{}", network.name);

@@ -22,6 +22,11 @@ pub(crate) trait Machines {
     /// A host's address on the network that is measured, once it has an agent.
     fn address(&self, host: usize) -> IpAddr;
 
+    /// The same as another host has it: the nearest, where the host has several.
+    fn address_from(&self, _src: usize, dst: usize) -> IpAddr {
+        self.address(dst)
+    }
+
     /// Starts an agent. A host that does not take one is lost by it.
     fn start(&mut self, host: usize, placement: Placement) -> Result<Agent>;
 

@@ -42,4 +42,4 @@ pub use cradle::{CRADLE, entry};
 pub use exec::{Ended, Exec, ExecError, Session, Terminal, follow, signals};
 pub use meter::{AttachmentLosses, FlowReport, Report};
 pub use rsh::number;
-pub use wire::address;
+pub use wire::addresses;

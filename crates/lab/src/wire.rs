@@ -22,7 +22,7 @@
 
 mod addresses;
 
-pub use addresses::address;
+pub use addresses::addresses;
 pub(crate) use addresses::{Addresses, MAC};
 use sonde_link::{Answer, Class, Ecn, Edit, Frame, FrameId, Kind, Mark, Port, Routed, To};
 use sonde_units::Bytes;
@@ -335,9 +335,9 @@ mod tests {
         frame.extend(ETHERTYPE_ARP);
         frame.extend([0, 1, 0x08, 0x00, 6, 4, 0, 1]);
         frame.extend(four.mac(Port(0)));
-        frame.extend(address(Port(0)).octets());
+        frame.extend(four.address(Port(0)).octets());
         frame.extend([0; 6]);
-        frame.extend(address(Port(2)).octets());
+        frame.extend(four.address(Port(2)).octets());
         frame
     }
 

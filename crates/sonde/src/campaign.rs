@@ -372,11 +372,11 @@ impl<'a> Campaign<'a> {
                 facts.bottleneck = Some(stages.slowest);
             }
         }
-        let (Some(spec), None) = (&net.spec, &block.load) else {
+        let (Some(model), None) = (&net.model, &block.load) else {
             return;
         };
         let profile = net.profile.unwrap_or(Profile::MODERN);
-        let bounds = Bounds { spec, profile };
+        let bounds = Bounds { model, profile };
         let path = block.path().beneath();
         for (size_bytes, facts) in &mut record.evidence.files {
             let wire = bounds.wire(path, files, *size_bytes).ok();
@@ -394,10 +394,10 @@ impl<'a> Campaign<'a> {
             return *known;
         }
         let net = &self.live[block.net].net;
-        let spec = net.spec.as_ref()?;
+        let model = net.model.as_ref()?;
         let measured = self.idle_median(&of.factors)?;
         let profile = net.profile.unwrap_or(Profile::MODERN);
-        let bounds = Bounds { spec, profile };
+        let bounds = Bounds { model, profile };
         let size = of.factors.size_bytes;
         let path = block.path().beneath();
         let times = bounds.one_way(path, size).and_then(|idle| {

@@ -19,13 +19,13 @@ use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::kernel::KernelRequest;
 use crate::library::Ranks;
-use crate::model;
+use crate::model::{self, Modelled};
 use crate::networks;
 use crate::pattern;
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
-use sonde_link::{Law, NetworkSpec};
+use sonde_link::Law;
 use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::spec::{NO_STAMPS, NO_START};
 use sonde_measure::{
@@ -43,7 +43,7 @@ pub struct TestNetwork {
     /// Its name in all rows.
     pub name: String,
     /// The model; none where it is real.
-    pub spec: Option<NetworkSpec>,
+    pub model: Option<Modelled>,
     /// The largest IP packet, where it is known.
     pub mtu: Option<u64>,
     /// The hosts' names.
@@ -52,6 +52,26 @@ pub struct TestNetwork {
     pub profile: Option<Profile>,
     /// How they are attached.
     pub attachment: Option<String>,
+}
+
+impl TestNetwork {
+    /// The hosts that all launches are between, by their index: what the plan says, else of a site the path that its model is of.
+    fn pair(&self, plan: &Plan) -> Result<Option<(usize, usize)>, Failure> {
+        let of_site = || self.model.as_ref().and_then(|model| model.pair);
+        Ok(plan.testbed.between(&self.hosts)?.or_else(of_site))
+    }
+
+    /// The hosts that a cell of this block is measured among.
+    fn hosts_of(&self, block: &Block) -> Vec<String> {
+        let of_path = self.model.as_ref().and_then(|model| model.pair);
+        let pair = block
+            .pair
+            .filter(|_| of_path.is_some() && block.is_of_two());
+        match pair {
+            Some((src, dst)) => [src, dst].map(|host| self.hosts[host].clone()).to_vec(),
+            None => self.hosts.clone(),
+        }
+    }
 }
 
 /// What is launched as one.
@@ -98,6 +118,16 @@ fn machines_apart(net: &TestNetwork, block: &Block) -> Option<String> {
 }
 
 impl Block {
+    /// Whether no more than two hosts take part.
+    fn is_of_two(&self) -> bool {
+        match &self.work {
+            Work::Channel(_) => true,
+            Work::Ranks(ranks) => ranks.hosts_max() <= 2,
+            Work::Rounds(_) => false,
+            Work::Together(parts) => parts.iter().all(Self::is_of_two),
+        }
+    }
+
     /// Leaves it out, saying why in its cells.
     pub fn skip(&mut self, reason: &str) {
         (self.launches, self.estimate_ns) = (0, 0);
@@ -369,7 +399,7 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
                 all.push(block);
                 continue;
             }
-            let loads = if net.spec.is_some() || net.testbed == Testbed::Hosts {
+            let loads = if net.model.is_some() || net.testbed == Testbed::Hosts {
                 plan.loads()?
             } else {
                 vec![None; usize::from(plan.sets().next().is_none())]
@@ -427,7 +457,7 @@ fn of_probe(
                 cells: Vec::new(),
                 estimate_ns: 0,
                 reference: false,
-                pair: plan.testbed.between(&net.hosts)?,
+                pair: net.pair(plan)?,
                 lost: probe.lost,
             };
             // Where the path carries no size of them, its cells are left out with their reason.
@@ -440,7 +470,8 @@ fn of_probe(
             let kernel = block.ranks().and_then(|ranks| ranks.kernel.as_ref());
             let refused = kernel.and_then(KernelRequest::refused);
             let refused = unheld.or(refused).or_else(|| without_rate(net, &block));
-            if let Some(reason) = refused.or_else(|| machines_apart(net, &block)) {
+            let apart = || machines_apart(net, &block).or_else(|| kept_circuits(net, &block));
+            if let Some(reason) = refused.or_else(apart) {
                 block.skip(&reason);
             }
             all.push(block);
@@ -449,10 +480,21 @@ fn of_probe(
     Ok(all)
 }
 
+/// Why a start cannot be cold: of the circuits over several segments none is between the two hosts, and only such are taken down.
+fn kept_circuits(net: &TestNetwork, block: &Block) -> Option<String> {
+    let keeps = net.model.as_ref()?.keeps_circuits() && block.kind() == ProbeKind::Startup;
+    keeps.then(|| {
+        format!(
+            "the circuits of {} between hosts and routers stay up: a cold start is measured on one of its networks alone",
+            net.name
+        )
+    })
+}
+
 /// Why background traffic cannot be on an emulated network.
 fn without_rate(net: &TestNetwork, block: &Block) -> Option<String> {
     let load = block.load.as_ref()?;
-    let has_none = net.spec.as_ref()?.line.rate.is_none() && load.law != Law::Replay;
+    let has_none = net.model.as_ref()?.line().is_none() && load.law != Law::Replay;
     has_none.then(|| {
         format!(
             "{} has no rate of which background traffic could take a share",
@@ -480,8 +522,8 @@ fn launches(plan: &Plan, probe: &ProbePlan, net: &TestNetwork) -> u64 {
     // The first trial of a search, whose limit is launched as often as the plan says.
     let trial = probe.lost.map(|_| 1);
     let wanted = trial.or(probe.launches).unwrap_or(plan.repeat.launches);
-    let rated = match &net.spec {
-        Some(spec) => spec.line.rate.is_some(),
+    let rated = match &net.model {
+        Some(model) => model.line().is_some(),
         None => net.testbed == Testbed::Hosts,
     };
     match plan.repeat.unrated {
@@ -533,7 +575,7 @@ pub fn cells(
             wait: Some(block.wait().name().into()),
             network: net.name.clone(),
             testbed: net.testbed,
-            hosts: net.hosts.clone(),
+            hosts: net.hosts_of(block),
             profile: Some(
                 net.profile
                     .map_or_else(|| "asis".into(), |profile| profile.to_string()),
@@ -572,7 +614,7 @@ pub mod tests {
             testbed: Testbed::Lab,
             name: spec.name.clone(),
             mtu: Some(spec.mtu),
-            spec: Some(spec),
+            model: Some(Modelled::network(spec)),
             hosts: ["h1", "h2", "h3", "h4"].map(String::from).to_vec(),
             profile: Some(Profile::MODERN),
             attachment: Some("tap".into()),
@@ -600,7 +642,7 @@ pub mod tests {
         TestNetwork {
             testbed: Testbed::Local,
             name: "loopback".into(),
-            spec: None,
+            model: None,
             mtu: Some(65_536),
             hosts: vec!["here".into()],
             profile: None,

@@ -105,9 +105,14 @@ impl Ranks {
         }
     }
 
+    /// On how many hosts they are at most.
+    pub fn hosts_max(&self) -> usize {
+        self.spread.unwrap_or(self.count).min(self.count)
+    }
+
     /// Whether all are on one host.
     pub fn is_on_one_host(&self) -> bool {
-        self.spread.unwrap_or(self.count).min(self.count) == 1
+        self.hosts_max() == 1
     }
 
     /// What they run, replay or check, in words.

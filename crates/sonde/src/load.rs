@@ -15,8 +15,9 @@ use crate::document::{self, Command, Document};
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure;
+use crate::model::Modelled;
 use crate::output::{self, Print, say};
-use crate::plan::Kind;
+use crate::plan::{self, Kind};
 use kept::LoadRun;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,7 +80,7 @@ impl Task {
             tell!("sonde: {note}");
         }
         // A TAP's own rate is an invention: it is the model's that counts.
-        let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
+        let line = net.model.as_ref().and_then(Modelled::line);
         let streams = self.streams(&fleet, line)?;
         self.check_rate(&streams, &net.hosts)?;
         for stream in &streams {
@@ -106,7 +107,7 @@ impl Task {
         let net = nets
             .last()
             .ok_or_else(|| Failure::usage("there is no network to load"))?;
-        let line = net.spec.as_ref().and_then(|spec| spec.line.rate);
+        let line = net.model.as_ref().and_then(Modelled::line);
         let mut pairs = self.load.flows.clone();
         if let ([], [first, second, ..]) = (&pairs[..], &net.hosts[..]) {
             pairs.push((first.clone(), second.clone()));
@@ -117,7 +118,7 @@ impl Task {
         {
             return Err(Failure::usage(format!(
                 "there is no host `{unknown}`: the hosts are {}",
-                net.hosts.join(", ")
+                plan::listed(&net.hosts)
             )));
         }
         let (part, of) = self.load.rho.parts();

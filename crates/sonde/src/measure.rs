@@ -23,7 +23,7 @@ use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::layout::{self, Block, TestNetwork};
 use crate::library;
-use crate::model;
+use crate::model::{self, Modelled};
 use crate::output::{Page, Print};
 use crate::plan::{Kind, Mode, NetworkPlan, Plan, Work};
 use crate::preflight::Preflight;
@@ -282,7 +282,7 @@ impl Task {
             Kind::Lab if testbed.joined => live.extend(self.joined_lab(&program)?),
             Kind::Lab => {
                 for network in &self.plan.networks {
-                    live.push(self.lab(&program, &network.name)?);
+                    live.push(self.lab(&program, network)?);
                 }
             }
             Kind::Hosts => {
@@ -337,7 +337,7 @@ impl Task {
     }
 
     /// What a lab of a network is.
-    fn lab_config(&self, selectors: &[&str]) -> Result<Config, Failure> {
+    fn lab_config(&self, networks: &[NetworkPlan]) -> Result<Config, Failure> {
         let testbed = &self.plan.testbed;
         let profile: Profile = self.plan.profile.name.parse().map_err(Failure::usage)?;
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
@@ -347,32 +347,27 @@ impl Task {
             seed: self.plan.repeat.seed,
             tun: self.tun.clone(),
         });
-        options.networks = selectors.iter().map(|name| (*name).to_owned()).collect();
+        let mut names = networks.iter().map(|network| network.name.clone());
+        match networks {
+            [only] if only.site => options.site = names.next(),
+            _ => options.networks = names.collect(),
+        }
         options.networks.extend(testbed.beside.clone());
         options.script.clone_from(&testbed.script);
         options.config()
     }
 
-    fn lab(&self, program: &Path, selector: &str) -> Result<LiveNetwork, Failure> {
-        let config = self.lab_config(&[selector])?;
+    fn lab(&self, program: &Path, network: &NetworkPlan) -> Result<LiveNetwork, Failure> {
+        let config = self.lab_config(std::slice::from_ref(network))?;
+        let model = Modelled::of(network, config.site.clone(), &self.plan.testbed)?;
         let fleet = self.lab_fleet(program, &config)?;
         let shared = LiveNetwork::shared(fleet);
-        let network = testbed::sole(&config.site)?;
-        Ok(LiveNetwork::of_lab(
-            (&shared, None),
-            network,
-            config.profile,
-        ))
+        Ok(LiveNetwork::of_lab((&shared, None), model, config.profile))
     }
 
     /// A live network for each network of one lab, by the hosts' interfaces in their order.
     fn joined_lab(&self, program: &Path) -> Result<Vec<LiveNetwork>, Failure> {
-        let names = self
-            .plan
-            .networks
-            .iter()
-            .map(|network| network.name.as_str());
-        let config = self.lab_config(&names.collect::<Vec<&str>>())?;
+        let config = self.lab_config(&self.plan.networks)?;
         let mut fleet = self.lab_fleet(program, &config)?;
         let count = self.plan.networks.len();
         let all = config.site.segment.into_iter();
@@ -386,8 +381,10 @@ impl Task {
             .map_err(Failure::cannot)?;
         let shared = LiveNetwork::shared(fleet);
         let live = specs.into_iter().zip(0..);
-        let live =
-            live.map(|(spec, nth)| LiveNetwork::of_lab((&shared, Some(nth)), spec, config.profile));
+        let live = live.map(|(spec, nth)| {
+            let model = Modelled::network(spec);
+            LiveNetwork::of_lab((&shared, Some(nth)), model, config.profile)
+        });
         Ok(live.collect())
     }
 
@@ -500,7 +497,7 @@ impl TestNetwork {
         Self {
             testbed: Testbed::Local,
             name: String::new(),
-            spec: None,
+            model: None,
             mtu: None,
             hosts: Vec::new(),
             profile: None,
@@ -508,12 +505,12 @@ impl TestNetwork {
         }
     }
 
-    fn of_lab(spec: sonde_link::NetworkSpec, profile: Profile) -> Self {
+    fn of_lab(model: Modelled, profile: Profile) -> Self {
         Self {
             testbed: Testbed::Lab,
-            name: spec.name.clone(),
-            mtu: Some(spec.mtu),
-            spec: Some(spec),
+            name: model.name().into(),
+            mtu: Some(model.mtu()),
+            model: Some(model),
             profile: Some(profile),
             ..Self::unknown()
         }
@@ -601,14 +598,14 @@ impl LiveNetwork {
 
     fn of_lab(
         (shared, nth): (&Rc<RefCell<Fleet>>, Option<usize>),
-        spec: sonde_link::NetworkSpec,
+        model: Modelled,
         profile: Profile,
     ) -> Self {
         let fleet = shared.borrow();
         let net = TestNetwork {
             hosts: names(&fleet),
             attachment: fleet.attachment(),
-            ..TestNetwork::of_lab(spec, profile)
+            ..TestNetwork::of_lab(model, profile)
         };
         // Completed with its bounds as soon as the sizes are known.
         let network = model::real(&net.name, "", net.mtu.unwrap_or(0), None);
@@ -643,7 +640,7 @@ impl LiveNetwork {
         index: usize,
         warnings: &mut Vec<String>,
     ) -> Result<(), Failure> {
-        let Some(spec) = &self.net.spec else {
+        let Some(model) = &self.net.model else {
             return Ok(());
         };
         let profile = self.net.profile.unwrap_or(Profile::MODERN);
@@ -659,7 +656,7 @@ impl LiveNetwork {
             }
         }
         points.extend([Route::Tcp, Route::Udp].map(|path| (path, Quantity::ThroughputBps, None)));
-        let mut network = model::network(spec, profile, points, warnings)?;
+        let mut network = model::network(model, profile, points, warnings)?;
         let more = library::ceilings(bounded().map(Block::path), &network.ceilings);
         network.ceilings.extend(more);
         network.attachment = self.net.attachment.clone();

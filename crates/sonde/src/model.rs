@@ -1,22 +1,27 @@
-//! What the models say of a network before it is measured: the lines beside the measured ones.
+//! What the models say of a network, or of a path over a site, before it is measured: the lines beside the measured ones.
 //!
 //! Model:   warm latency is bounded by the time of the message's frames, offered back to back, on the idle network; no
 //!          acknowledgement, window or host is in it. A single message's rate is its bytes over that time and the way of
 //!          the answer. A cold start adds the question for the address, the circuit and, for TCP, the handshake. A
 //!          stream's ceiling is its share of each frame.
 //! Source:  RFC 791 §3.2 for fragments: all but the last carry a multiple of 8 bytes.
-//! Checked: `messages_become_frames`, `ceilings_are_of_the_model`, `a_switched_circuit_is_in_the_cold_ceiling`.
+//!          stream's ceiling over a site is that of its path's slowest network, with frames that come through as one.
+//! Checked: `messages_become_frames`, `ceilings_are_of_the_model`, `a_switched_circuit_is_in_the_cold_ceiling`,
+//!          `a_path_over_a_site_has_bounds`.
 
 use crate::failure::Failure;
 use crate::networks;
+use crate::plan::{NetworkPlan, TestbedPlan};
+use crate::testbed;
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
-use sonde_link::{Headers, NetworkSpec};
+use sonde_link::{Headers, NetworkSpec, Port, SiteSpec};
 use sonde_measure::Path;
 use sonde_measure::files::Files;
 use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
-use sonde_units::{Bytes, Span};
+use sonde_units::{BitRate, Bytes, Span};
+use sonde_virtual::Between;
 use sonde_workload::files::Exchange;
 
 const IP: u64 = 20;
@@ -64,10 +69,136 @@ pub fn frame_payload(path: Path, mtu: u64, headers: Headers) -> u64 {
     }
 }
 
-/// The bounds of one network.
+/// What is emulated, and the path whose bounds stand beside what is measured.
+#[derive(Debug, Clone)]
+pub struct Modelled {
+    site: SiteSpec,
+    ends: (Port, Port),
+    /// The hosts of the path, counted from 0, where each pair has a path of its own: launches are between them alone.
+    pub pair: Option<(usize, usize)>,
+}
+
+impl Modelled {
+    /// A network, on which all pairs of hosts are alike.
+    pub fn network(spec: NetworkSpec) -> Self {
+        Self {
+            site: SiteSpec::single(spec, 2),
+            ends: (Port(0), Port(1)),
+            pair: None,
+        }
+    }
+
+    /// A site: the path between two of its hosts, without any from the first to the last that it reaches.
+    ///
+    /// # Errors
+    /// No way leads there.
+    pub fn site(site: SiteSpec, pair: Option<(usize, usize)>) -> Result<Self, Failure> {
+        let subnets = site.subnets().map_err(Failure::usage)?;
+        let ends = |from: usize, to: usize| subnets.between(from as u16, to as u16);
+        let names = site.names();
+        let last = || (1..names.len()).rev().find(|to| ends(0, *to).is_some());
+        let pair = pair.or_else(|| Some((0, last()?)));
+        let reached = pair.and_then(|(from, to)| Some(((from, to), ends(from, to)?)));
+        let (pair, ends) = reached.ok_or_else(|| {
+            let (from, to) = pair.unwrap_or((0, 0));
+            Failure::usage(format!(
+                "no way leads from {} to {} in the site {}: name two other hosts, as in `--between a>b`",
+                names[from], names[to], site.name
+            ))
+        })?;
+        Ok(Self {
+            site,
+            ends,
+            pair: Some(pair),
+        })
+    }
+
+    /// That of a plan's network, which is this site in the lab.
+    ///
+    /// # Errors
+    /// The plan is between hosts that are not there, or reach each other by nothing.
+    pub fn of(
+        network: &NetworkPlan,
+        site: SiteSpec,
+        testbed: &TestbedPlan,
+    ) -> Result<Self, Failure> {
+        if !network.site {
+            return Ok(Self::network(testbed::sole(&site)?));
+        }
+        let names: Vec<String> = site.names().into_iter().map(str::to_owned).collect();
+        Self::site(site, testbed.between(&names)?)
+    }
+
+    /// Its name in all rows.
+    pub fn name(&self) -> &str {
+        &self.site.name
+    }
+
+    /// The names of a site's hosts.
+    pub fn names(&self) -> Vec<String> {
+        self.site.names().into_iter().map(str::to_owned).collect()
+    }
+
+    /// The longest IP packet that comes through as one, in bytes.
+    pub fn mtu(&self) -> u64 {
+        self.path().mtu()
+    }
+
+    /// The rate of the path's slowest line; none where none has a rate.
+    pub fn line(&self) -> Option<BitRate> {
+        let all = self.path().networks().into_iter();
+        all.filter_map(|network| network.line.rate).min()
+    }
+
+    /// The same as far as it carries frames.
+    pub fn usable(&self) -> Option<BitRate> {
+        let all = self.path().networks().into_iter();
+        all.filter_map(|network| network.line.usable()).min()
+    }
+
+    /// Whether a circuit is set up that no command can release: of a path over several segments.
+    pub fn keeps_circuits(&self) -> bool {
+        let networks = self.path().networks();
+        networks.len() > 1 && networks.iter().any(NetworkSpec::joins_first)
+    }
+
+    /// The network, where it is no site.
+    fn alone(&self) -> Option<&NetworkSpec> {
+        let first = self.site.segment.first().filter(|_| self.pair.is_none());
+        first.map(|one| &one.network)
+    }
+
+    fn path(&self) -> Between<'_> {
+        let (from, to) = self.ends;
+        Between {
+            site: &self.site,
+            from,
+            to,
+        }
+    }
+
+    /// As a row has it; what could not be worked out is a warning.
+    fn row(&self, profile: Profile, warnings: &mut Vec<String>) -> Result<NetworkRow, Failure> {
+        match self.alone() {
+            Some(spec) => networks::row(spec, profile, warnings),
+            None => networks::row_of_path(self.path(), profile, warnings),
+        }
+    }
+
+    /// Its description, as TOML.
+    fn spec(&self) -> Result<String, Failure> {
+        let text = match self.alone() {
+            Some(spec) => toml::to_string(spec),
+            None => toml::to_string(&self.site),
+        };
+        text.map_err(Failure::cannot)
+    }
+}
+
+/// The bounds of one network, or of a path over a site.
 pub struct Bounds<'a> {
-    /// The network.
-    pub spec: &'a NetworkSpec,
+    /// Of what.
+    pub model: &'a Modelled,
     /// The hosts' settings.
     pub profile: Profile,
 }
@@ -79,10 +210,9 @@ impl Bounds<'_> {
 
     /// From the first bit of a message to its last, there.
     pub fn one_way(&self, path: Path, size: u64) -> Result<Span, Failure> {
-        let frames = frames(path, size, self.spec.mtu, self.headers());
-        sonde_virtual::train(self.spec, &frames)
-            .map(|time| time.0)
-            .map_err(Failure::cannot)
+        let frames = frames(path, size, self.model.mtu(), self.headers());
+        let time = self.model.path().train(&frames);
+        time.map(|time| time.0).map_err(Failure::cannot)
     }
 
     /// What the messages of a call on files of so many bytes take on the line, both ways, beyond those of a call that does nothing.
@@ -107,12 +237,14 @@ impl Bounds<'_> {
     ) -> Result<Option<Span>, Failure> {
         /// Enough for a median within some percent of the load's share of it.
         const COUNT: usize = 4_001;
-        let [len] = frames(path, size, self.spec.mtu, self.headers())[..] else {
+        let Modelled { site, pair, .. } = self.model;
+        let [len] = frames(path, size, self.model.mtu(), self.headers())[..] else {
             return Ok(None);
         };
-        let flows = load.to_hosts(self.spec, &[0, 1]);
-        let mut halves = sonde_virtual::loaded_round_trips(self.spec, &flows, len, COUNT, think)
-            .map_err(Failure::cannot)?;
+        let (from, to) = pair.unwrap_or((0, 1));
+        let flows = load.to_hosts(site, &[from as u16, to as u16]);
+        let halves = self.model.path().loaded(&flows, len, COUNT, think);
+        let mut halves = halves.map_err(Failure::cannot)?;
         halves.sort_unstable();
         Ok(Some(halves[COUNT / 2]))
     }
@@ -127,22 +259,23 @@ impl Bounds<'_> {
 
     /// From nothing to the first answer.
     fn cold(&self, path: Path, size: u64) -> Result<Span, Failure> {
-        let first = |len| sonde_virtual::first_one_way(self.spec, len).map(|time| time.0);
-        let question = sonde_virtual::neighbour(self.spec)
-            .map_err(Failure::cannot)?
-            .0;
+        let over = self.model.path();
+        let time = |time: Result<sonde_units::OneWay, sonde_virtual::TimeError>| {
+            time.map(|time| time.0).map_err(Failure::cannot)
+        };
+        let question = over.neighbour().map_err(Failure::cannot)?.0;
         let message = self.one_way(path, size)? + self.one_way(path, size)?;
         Ok(question
             + match path {
                 Path::Tcp | Path::Unix | Path::Shm => {
-                    let syn = first(HANDSHAKE).map_err(Failure::cannot)?;
-                    syn + networks::one_way(self.spec, HANDSHAKE)? + message
+                    let syn = time(over.first_one_way(HANDSHAKE))?;
+                    syn + time(over.one_way(HANDSHAKE))? + message
                 }
                 Path::Udp | Path::Packet | Path::Xdp => {
                     // The circuit is paid by the first frame; the rest of the message is as when warm.
                     let byte = Bytes(IP + UDP + 1);
-                    let circuit = first(byte).map_err(Failure::cannot)?;
-                    circuit.saturating_sub(networks::one_way(self.spec, byte)?) + message
+                    let circuit = time(over.first_one_way(byte))?;
+                    circuit.saturating_sub(time(over.one_way(byte))?) + message
                 }
             })
     }
@@ -162,15 +295,19 @@ impl Bounds<'_> {
             (Quantity::StartupNs, Some(size)) => Some(self.cold(path, size)?.as_nanos()),
             (Quantity::LatencyNs, Some(size)) => Some(self.one_way(path, size)?.as_nanos()),
             (Quantity::ThroughputBps, Some(size)) => self.message_bps(path, size)?,
-            (Quantity::ThroughputBps, None) => match path {
-                Path::Tcp => sonde_link::tcp_max(self.spec, self.headers()),
-                // Frames carry as much beside their message as datagrams do.
-                Path::Udp | Path::Packet | Path::Xdp => {
-                    let payload = frame_payload(path, self.spec.mtu, self.headers());
-                    sonde_link::udp_max(self.spec, Bytes(payload))
-                }
-                Path::Unix | Path::Shm => None,
-            },
+            (Quantity::ThroughputBps, None) => {
+                let networks = self.model.path().networks().into_iter();
+                let all = networks.filter_map(|network| match path {
+                    Path::Tcp => sonde_link::tcp_max(&network, self.headers()),
+                    // Frames carry as much beside their message as datagrams do.
+                    Path::Udp | Path::Packet | Path::Xdp => {
+                        let payload = frame_payload(path, network.mtu, self.headers());
+                        sonde_link::udp_max(&network, Bytes(payload))
+                    }
+                    Path::Unix | Path::Shm => None,
+                });
+                all.min()
+            }
             _ => None,
         };
         Ok(value.map(|value| Ceiling {
@@ -183,24 +320,24 @@ impl Bounds<'_> {
     }
 }
 
-/// A network of the lab as it is stored: its row, and the bounds of everything in `points`.
+/// A network or site of the lab as it is stored: its row, and the bounds of everything in `points`.
 pub fn network(
-    spec: &NetworkSpec,
+    model: &Modelled,
     profile: Profile,
     points: impl IntoIterator<Item = (Path, Quantity, Option<u64>)>,
     warnings: &mut Vec<String>,
 ) -> Result<NetworkRecord, Failure> {
-    let bounds = Bounds { spec, profile };
+    let bounds = Bounds { model, profile };
     let mut ceilings = Vec::new();
     for (path, quantity, size) in points {
         ceilings.extend(bounds.ceiling(path, quantity, size)?);
     }
     Ok(NetworkRecord {
-        row: networks::row(spec, profile, warnings)?,
+        row: model.row(profile, warnings)?,
         ceilings,
         attachment: None,
         backpressure: None,
-        spec: Some(toml::to_string(spec).map_err(Failure::cannot)?),
+        spec: Some(model.spec()?),
     })
 }
 
@@ -258,8 +395,8 @@ pub fn real(name: &str, summary: &str, mtu_bytes: u64, line_bps: Option<u64>) ->
 mod tests {
     use super::*;
 
-    fn spec(selector: &str) -> NetworkSpec {
-        sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap()
+    fn model(selector: &str) -> Modelled {
+        Modelled::network(sonde_link::resolve(selector, &|_| Err("no file".into())).unwrap())
     }
 
     #[test]
@@ -287,13 +424,13 @@ mod tests {
 
     #[test]
     fn ceilings_are_of_the_model() {
-        let spec = spec("ethernet-100");
+        let model = model("ethernet-100");
         let points = [
             (Path::Udp, Quantity::LatencyNs, Some(1)),
             (Path::Tcp, Quantity::ThroughputBps, None),
             (Path::Tcp, Quantity::ThroughputBps, Some(1 << 20)),
         ];
-        let record = network(&spec, Profile::MODERN, points, &mut Vec::new()).unwrap();
+        let record = network(&model, Profile::MODERN, points, &mut Vec::new()).unwrap();
         let values: Vec<u64> = record
             .ceilings
             .iter()
@@ -307,15 +444,15 @@ mod tests {
             "{values:?}"
         );
         let back: NetworkSpec = toml::from_str(&record.spec.unwrap()).unwrap();
-        assert_eq!(back.name, spec.name);
+        assert_eq!(back.name, model.name());
     }
 
     #[test]
     fn a_switched_circuit_is_in_the_cold_ceiling() {
         let cold = |selector, path| {
-            let spec = spec(selector);
+            let model = model(selector);
             let bounds = Bounds {
-                spec: &spec,
+                model: &model,
                 profile: Profile::MODERN,
             };
             bounds.cold(path, 8).unwrap().as_nanos()
@@ -327,6 +464,36 @@ mod tests {
                 "{path:?} {setup}"
             );
         }
+    }
+
+    #[test]
+    fn a_path_over_a_site_has_bounds() {
+        let points = [
+            (Path::Udp, Quantity::LatencyNs, Some(1)),
+            (Path::Tcp, Quantity::ThroughputBps, None),
+            (Path::Udp, Quantity::StartupNs, Some(1)),
+        ];
+        let of = |model: &Modelled| {
+            let record = network(model, Profile::MODERN, points, &mut Vec::new()).unwrap();
+            let values: Vec<u64> = record.ceilings.iter().map(|one| one.value).collect();
+            (record, values)
+        };
+        let site = sonde_link::resolve_site("lace", &|_| Err("no file".into())).unwrap();
+        let path = Modelled::site(site.clone(), None).unwrap();
+        let (record, [latency, tcp, startup]) = (of(&path).0, of(&path).1[..].try_into().unwrap());
+        let back: SiteSpec = toml::from_str(&record.spec.unwrap()).unwrap();
+        assert_eq!(back.names(), site.names());
+        assert_eq!(Some(latency), record.row.one_way_1b_ns);
+        assert_eq!(Some(tcp), record.row.tcp_max_bps);
+        assert!(startup >= latency && record.row.tcp_expected_bps.unwrap() <= tcp);
+        // The same two hosts on the slowest of its networks alone: the way over more is longer, and no faster.
+        let slowest = path.path().networks().into_iter();
+        let slowest = slowest.min_by_key(|one| one.line.rate).unwrap();
+        let (_, alone) = of(&Modelled::network(slowest));
+        assert!(
+            latency >= alone[0] && tcp <= alone[1],
+            "{latency} {tcp} {alone:?}"
+        );
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::{Profile, ProfileKind};
-use sonde_link::{Headers, NetworkSpec, Technology};
+use sonde_link::{Headers, NetworkSpec, Port, Technology};
 use sonde_measure::{NetworkRow, OverheadStep};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
 use sonde_units::{BitRate, Bytes, Span};
-use sonde_virtual::Sender;
+use sonde_virtual::{Between, Sender};
 
 /// The catalogue, or networks that were named.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,6 +89,51 @@ pub fn row(
         tcp_expected_bps: expected.ok(),
         one_way_1b_ns: Some(one_way(spec, UDP_1B)?.as_picos().div_ceil(1_000)),
         overhead: overhead(spec, headers(profile)),
+    })
+}
+
+/// A path over a site as if it were a network: its ceilings are those of its slowest one.
+pub fn row_of_path(
+    path: Between<'_>,
+    profile: Profile,
+    warnings: &mut Vec<String>,
+) -> Result<NetworkRow, Failure> {
+    let networks = path.networks();
+    let rate = |network: &&NetworkSpec| sonde_link::tcp_max(network, headers(profile));
+    let slowest = networks.iter().filter(|one| rate(one).is_some());
+    let slowest = slowest.min_by_key(rate);
+    let site = path.site;
+    let name = |port: Port| {
+        site.names()
+            .get(usize::from(site.ends()[usize::from(port.0)].host))
+            .copied()
+    };
+    let expected = path.tcp(&sender(profile));
+    if let Err(reason) = &expected {
+        warnings.push(format!("{}: no tcp_expected_bps: {reason}", site.name));
+    }
+    let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
+    Ok(NetworkRow {
+        name: site.name.clone(),
+        technology: "site".into(),
+        summary: Some(format!(
+            "{}; from {} to {} over {}",
+            site.summary,
+            name(path.from).unwrap_or_default(),
+            name(path.to).unwrap_or_default(),
+            networks
+                .iter()
+                .map(|one| &*one.name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+        topology: None,
+        mtu_bytes: path.mtu(),
+        line_bps: slowest.and_then(|one| one.line.rate).map(BitRate::bps),
+        tcp_max_bps: slowest.as_ref().and_then(rate),
+        tcp_expected_bps: expected.ok(),
+        one_way_1b_ns: Some(time.as_picos().div_ceil(1_000)),
+        overhead: slowest.map_or_else(Vec::new, |one| overhead(one, headers(profile))),
     })
 }
 

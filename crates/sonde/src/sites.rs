@@ -95,14 +95,15 @@ impl PathFigures {
         called: &str,
         warnings: &mut Vec<String>,
     ) -> Result<Self, Failure> {
-        let [from, to] = [path.from, path.to].map(|port| subnets.ends[usize::from(port.0)].segment);
         let time = path.one_way(UDP_1B).map_err(Failure::cannot)?.0;
         let tcp = path.tcp(&sender(profile)).map_err(|reason| {
             let site = &path.site.name;
             warnings.push(format!("{site}, {called}: no tcp_expected_bps: {reason}"));
         });
         Ok(Self {
-            nodes: path.site.nodes_between(from, to),
+            nodes: subnets
+                .segments(path.from, path.to)
+                .map(|all| all.len() as u32 - 1),
             one_way_1b_ns: Some(time.as_picos().div_ceil(1_000)),
             tcp_expected_bps: tcp.ok(),
         })

@@ -40,6 +40,7 @@ mod paired {
     mod lab_leftovers;
     pub mod lab_libraries;
     mod lab_library;
+    mod lab_measured_sites;
     mod lab_messages;
     pub mod lab_nets;
     pub mod lab_networks;

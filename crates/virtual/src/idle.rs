@@ -20,7 +20,9 @@ use thiserror::Error;
 pub(crate) const NEAR: Port = Port(0);
 /// The other.
 pub(crate) const FAR: Port = Port(1);
-const ADDRESS_PACKET: Bytes = Bytes(28);
+pub(crate) const ADDRESS_PACKET: Bytes = Bytes(28);
+/// The number of the first frame that is looked at: those that went before to make a network warm have lower ones.
+pub(crate) const BEGUN: u64 = 4;
 /// No time of an idle network comes near: 106 days.
 const NEVER: Instant = Instant::from_picos(u64::MAX / 2);
 
@@ -68,15 +70,24 @@ pub fn one_way(spec: &NetworkSpec, len: Bytes) -> Result<OneWay, TimeError> {
 /// [`TimeError`], also where a frame is above the MTU or there is none.
 pub fn train(spec: &NetworkSpec, frames: &[Bytes]) -> Result<OneWay, TimeError> {
     for len in frames {
-        fits(spec, *len)?;
+        fits(spec.mtu, *len)?;
     }
+    in_train(|| idle(spec, true), (NEAR, FAR), frames)
+}
+
+/// The same over a network that `idle` makes, between two of its ports.
+pub(crate) fn in_train(
+    idle: impl Fn() -> Result<Clock<Built>, TimeError>,
+    (from, to): (Port, Port),
+    frames: &[Bytes],
+) -> Result<OneWay, TimeError> {
     let mut under_way = frames.len();
     loop {
-        let mut clock = idle(spec, true)?;
+        let mut clock = idle()?;
         let begin = clock.now();
-        let all = (0..)
+        let all = (BEGUN..)
             .zip(frames)
-            .map(|(id, len)| frame(id, NEAR, FAR, *len));
+            .map(|(id, len)| frame(id, from, to, *len));
         match carried(&mut clock, all, under_way) {
             Err(TimeError::Lost {
                 cause: Cause::Overflow,
@@ -130,7 +141,7 @@ pub fn first_one_way(spec: &NetworkSpec, len: Bytes) -> Result<OneWay, TimeError
 /// # Errors
 /// [`TimeError`], also where `len` is above the MTU.
 pub fn round_trip(spec: &NetworkSpec, len: Bytes) -> Result<RoundTrip, TimeError> {
-    fits(spec, len)?;
+    fits(spec.mtu, len)?;
     let mut clock = idle(spec, true)?;
     let begin = clock.now();
     travel(&mut clock, frame(0, NEAR, FAR, len), FAR)?;
@@ -144,36 +155,45 @@ pub fn round_trip(spec: &NetworkSpec, len: Bytes) -> Result<RoundTrip, TimeError
 /// # Errors
 /// [`TimeError`].
 pub fn neighbour(spec: &NetworkSpec) -> Result<RoundTrip, TimeError> {
-    let mut clock = idle(spec, true)?;
+    asked(idle(spec, true)?, (NEAR, FAR), spec.resolution())
+}
+
+/// The same over a network, between two of its ports.
+pub(crate) fn asked(
+    mut clock: Clock<Built>,
+    (from, to): (Port, Port),
+    resolution: Resolution,
+) -> Result<RoundTrip, TimeError> {
     let begin = clock.now();
     let request = Frame {
         to: To::All,
-        kind: Kind::Resolve(FAR),
-        ..frame(0, NEAR, FAR, ADDRESS_PACKET)
+        kind: Kind::Resolve(to),
+        ..frame(BEGUN, from, to, ADDRESS_PACKET)
     };
-    let end = match spec.resolution() {
-        Resolution::Server => travel(&mut clock, request, NEAR)?,
+    let end = match resolution {
+        Resolution::Server => travel(&mut clock, request, from)?,
         Resolution::Broadcast => {
-            travel(&mut clock, request, FAR)?;
+            travel(&mut clock, request, to)?;
             let reply = Frame {
                 kind: Kind::Arp,
-                ..frame(1, FAR, NEAR, ADDRESS_PACKET)
+                ..frame(BEGUN + 1, to, from, ADDRESS_PACKET)
             };
-            travel(&mut clock, reply, NEAR)?
+            travel(&mut clock, reply, from)?
         }
     };
     Ok(RoundTrip(end.since(begin)))
 }
 
-fn fits(spec: &NetworkSpec, len: Bytes) -> Result<(), TimeError> {
-    if len.0 > spec.mtu {
-        return Err(TimeError::TooLong { len, mtu: spec.mtu });
+/// Refuses a frame that is longer than so many bytes.
+pub(crate) fn fits(mtu: u64, len: Bytes) -> Result<(), TimeError> {
+    if len.0 > mtu {
+        return Err(TimeError::TooLong { len, mtu });
     }
     Ok(())
 }
 
 fn alone(spec: &NetworkSpec, len: Bytes, warm: bool) -> Result<OneWay, TimeError> {
-    fits(spec, len)?;
+    fits(spec.mtu, len)?;
     let mut clock = idle(spec, warm)?;
     let begin = clock.now();
     let end = travel(&mut clock, frame(0, NEAR, FAR, len), FAR)?;

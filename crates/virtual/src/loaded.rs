@@ -6,8 +6,9 @@
 //! Units:   half of each round trip, in picoseconds.
 //! Checked: `a_lone_cell_waits_as_in_m_d_1`, `without_a_load_nothing_waits`.
 
-use crate::idle::{FAR, NEAR, TimeError, frame, idle_clock, travel};
-use sonde_link::{Command, Flow, NetworkSpec, Refused};
+use crate::Clock;
+use crate::idle::{BEGUN, Built, FAR, NEAR, TimeError, frame, idle_clock, travel};
+use sonde_link::{Command, Flow, NetworkSpec, Port, Refused};
 use sonde_units::{Bytes, Span};
 use thiserror::Error;
 
@@ -37,13 +38,24 @@ pub fn loaded_round_trips(
     count: usize,
     think: Span,
 ) -> Result<Vec<Span>, LoadedError> {
-    let mut clock = idle_clock(spec)?;
+    halves(idle_clock(spec)?, (NEAR, FAR), flows, len, count, think)
+}
+
+/// The same over a network, between two of its ports.
+pub(crate) fn halves(
+    mut clock: Clock<Built>,
+    (near, far): (Port, Port),
+    flows: &[Flow],
+    len: Bytes,
+    count: usize,
+    think: Span,
+) -> Result<Vec<Span>, LoadedError> {
     for flow in flows {
         clock.command(Command::Load(*flow))?;
     }
     let mut halves = Vec::with_capacity(count);
     let warm = clock.now() + BEGIN;
-    let mut number = 0;
+    let mut number = BEGUN;
     while halves.len() < count {
         let mut way = |from, to| {
             clock.run_until(clock.now() + think, |_, _| {});
@@ -52,8 +64,8 @@ pub fn loaded_round_trips(
             let end = travel(&mut clock, frame(number, from, to, len), to)?;
             Ok::<_, TimeError>((begin, end.since(begin)))
         };
-        let (begin, there) = way(NEAR, FAR)?;
-        let (_, back) = way(FAR, NEAR)?;
+        let (begin, there) = way(near, far)?;
+        let (_, back) = way(far, near)?;
         if begin >= warm {
             halves.push(Span::picos((there + back).as_picos() / 2));
         }

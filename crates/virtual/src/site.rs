@@ -1,17 +1,19 @@
-//! What a path over the segments of a site does when nothing else is on it.
+//! What a path over the segments of a site does when nothing else is on it, or a load of one's own.
 //!
 //! Model:   the site itself is run between two of its hosts. Load, faults, loss and reordering of its networks are left out. Frames
-//!          went both ways before, so that no bridge sends to all.
-//! Checked: `a_path_is_the_sum_of_its_segments`.
+//!          went both ways before, so that no bridge sends to all and circuits are up. A site of one segment is its network, of which the
+//!          functions of this crate tell the same.
+//! Checked: `a_path_is_the_sum_of_its_segments`, `a_path_is_cold_warm_and_loaded`.
 
 use crate::Clock;
-use crate::idle::{Built, TimeError, frame, hush, travel};
+use crate::idle::{self, BEGUN, Built, TimeError, asked, fits, frame, hush, in_train, travel};
+use crate::loaded::{LoadedError, halves};
 use crate::meter::Reason;
-use crate::stream::watched;
+use crate::stream::{opening, watched};
 use crate::tcp::Sender;
 use crate::tcp::traffic::{Flow, Traffic};
-use sonde_link::{Port, SiteSpec, SpecError, join};
-use sonde_units::{Bytes, Instant, OneWay, Span};
+use sonde_link::{Flow as Load, NetworkSpec, Port, SiteSpec, SpecError, join};
+use sonde_units::{Bytes, Instant, OneWay, RoundTrip, Span};
 
 /// Two ports of hosts of a site.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +26,26 @@ pub struct Between<'a> {
     pub to: Port,
 }
 
-impl Between<'_> {
+impl<'a> Between<'a> {
+    /// The network, where the site is no more than that.
+    fn alone(self) -> Option<&'a NetworkSpec> {
+        match &self.site.segment[..] {
+            [one] => Some(&one.network),
+            _ => None,
+        }
+    }
+
+    /// The networks on the path, in their order, each with frames no longer than come through as one.
+    pub fn networks(self) -> Vec<NetworkSpec> {
+        let mtu = self.mtu();
+        let all = self.site.networks_between(self.from, self.to);
+        let cut = |network: &NetworkSpec| NetworkSpec {
+            mtu,
+            ..network.clone()
+        };
+        all.into_iter().map(cut).collect()
+    }
+
     /// The site with nothing on it.
     fn quiet(self) -> Result<Built, SpecError> {
         let mut quiet = self.site.clone();
@@ -35,9 +56,11 @@ impl Between<'_> {
         join(&quiet, 0, Vec::new())
     }
 
-    /// The longest frame that comes to the other host as one.
-    fn mtu(self) -> u64 {
-        self.site.path_mtu(self.from, self.to).unwrap_or(0)
+    /// The longest frame that comes to the other host as one, in layer-3 bytes; 0 where no way leads there.
+    pub fn mtu(self) -> u64 {
+        let all = self.site.networks_between(self.from, self.to);
+        let all = all.iter().map(|network| network.mtu);
+        all.min().unwrap_or(0)
     }
 
     /// From the offer of a frame of `len` layer-3 bytes to its last bit at the other host.
@@ -45,36 +68,123 @@ impl Between<'_> {
     /// # Errors
     /// [`TimeError`], also where `len` is above the path's MTU.
     pub fn one_way(self, len: Bytes) -> Result<OneWay, TimeError> {
-        self.turn(len).map(|(there, _)| OneWay(there))
+        match self.alone() {
+            Some(network) => idle::one_way(network, len),
+            None => self.turn(len).map(|(there, _)| OneWay(there)),
+        }
     }
 
-    /// A frame there, and one as long back when it has come.
-    fn turn(self, len: Bytes) -> Result<(Span, Span), TimeError> {
-        let mtu = self.mtu();
-        if len.0 > mtu {
-            return Err(TimeError::TooLong { len, mtu });
+    /// The same for the last bit of the last of several frames, as [`train`](crate::train) has it.
+    ///
+    /// # Errors
+    /// [`TimeError`], also where a frame is above the path's MTU or there is none.
+    pub fn train(self, frames: &[Bytes]) -> Result<OneWay, TimeError> {
+        if let Some(network) = self.alone() {
+            return idle::train(network, frames);
         }
+        let mtu = self.mtu();
+        frames.iter().try_for_each(|len| fits(mtu, *len))?;
+        let len = frames.first().copied().unwrap_or_default();
+        in_train(|| self.warm(len), (self.from, self.to), frames)
+    }
+
+    /// The same for the first frame of all: bridges send it to all segments, and it waits for switched circuits.
+    ///
+    /// # Errors
+    /// [`TimeError`], also where `len` is above the path's MTU.
+    pub fn first_one_way(self, len: Bytes) -> Result<OneWay, TimeError> {
+        if let Some(network) = self.alone() {
+            return idle::first_one_way(network, len);
+        }
+        fits(self.mtu(), len)?;
+        let mut clock: Clock<Built> = Clock::new(self.quiet()?);
+        let begin = clock.now();
+        let end = travel(&mut clock, frame(0, self.from, self.to, len), self.to)?;
+        Ok(OneWay(end.since(begin)))
+    }
+
+    /// From the question for the other's link address to the answer; none is asked for behind a router, whose address is known.
+    ///
+    /// # Errors
+    /// [`TimeError`].
+    pub fn neighbour(self) -> Result<RoundTrip, TimeError> {
+        if let Some(network) = self.alone() {
+            return idle::neighbour(network);
+        }
+        let subnets = self.site.subnets().ok();
+        let [from, to] = [self.from, self.to]
+            .map(|port| subnets.as_ref().and_then(|subnets| subnets.of_port(port)));
+        if from != to {
+            return Ok(RoundTrip(Span::ZERO));
+        }
+        let networks = self.site.networks_between(self.from, self.to);
+        let Some(first) = networks.first() else {
+            return Ok(RoundTrip(Span::ZERO));
+        };
+        let clock = self.warm(idle::ADDRESS_PACKET)?;
+        asked(clock, (self.from, self.to), first.resolution())
+    }
+
+    /// Halves of round trips beside `flows`, which are to hosts' first interfaces, as
+    /// [`loaded_round_trips`](crate::loaded_round_trips) has it.
+    ///
+    /// # Errors
+    /// [`LoadedError`]: the frame does not fit or was lost, or a flow is not for this site.
+    pub fn loaded(
+        self,
+        flows: &[Load],
+        len: Bytes,
+        count: usize,
+        think: Span,
+    ) -> Result<Vec<Span>, LoadedError> {
+        match self.alone() {
+            Some(network) => crate::loaded_round_trips(network, flows, len, count, think),
+            None => {
+                fits(self.mtu(), len)?;
+                let clock = self.warm(len)?;
+                halves(clock, (self.from, self.to), flows, len, count, think)
+            }
+        }
+    }
+
+    /// The site when a frame of `len` layer-3 bytes has gone both ways, and the line is idle again.
+    fn warm(self, len: Bytes) -> Result<Clock<Built>, TimeError> {
         let Self { from, to, .. } = self;
         let mut clock: Clock<Built> = Clock::new(self.quiet()?);
         travel(&mut clock, frame(0, from, to, len), to)?;
         let end = travel(&mut clock, frame(1, to, from, len), from)?;
-        // The line is idle again.
-        let begin = end + Span::millis(1);
-        clock.run_until(begin, |_, _| {});
-        let middle = travel(&mut clock, frame(2, from, to, len), to)?;
-        let end = travel(&mut clock, frame(3, to, from, len), from)?;
+        clock.run_until(end + Span::millis(1), |_, _| {});
+        Ok(clock)
+    }
+
+    /// A frame there, and one as long back when it has come.
+    fn turn(self, len: Bytes) -> Result<(Span, Span), TimeError> {
+        fits(self.mtu(), len)?;
+        let Self { from, to, .. } = self;
+        let mut clock = self.warm(len)?;
+        let begin = clock.now();
+        let middle = travel(&mut clock, frame(BEGUN, from, to, len), to)?;
+        let end = travel(&mut clock, frame(BEGUN + 1, to, from, len), from)?;
         Ok((middle.since(begin), end.since(begin)))
     }
 
-    /// The rate of user bytes at the receiver in the second after the first, in bits a second.
+    /// The rate of user bytes at the receiver when slow start is over, in the second after the first or a later one, in bits a second.
     ///
     /// # Errors
     /// [`Reason`]: why nothing can be expected.
     pub fn tcp(self, sender: &Sender) -> Result<u64, Reason> {
         const SECOND: Span = Span::secs(1);
+        if let Some(network) = self.alone() {
+            return crate::tcp_expected(network, sender);
+        }
+        let mtu = Bytes(self.mtu());
+        let times = self.networks().into_iter().map(|one| one.frame_time(mtu));
+        let slowest = times.max().unwrap_or_default();
+        let turn = self.turn(mtu).map(|(_, back)| back).unwrap_or_default();
+        let begin = Instant::START + opening(turn, slowest, mtu, sender).max(SECOND);
         let mut traffic = self.traffic(sender, &[self], None)?;
         traffic.begin(0);
-        let (rates, _) = watched(&mut traffic, 1, Instant::START + SECOND, SECOND)?;
+        let (rates, _) = watched(&mut traffic, 1, begin, SECOND)?;
         Ok(rates.first().copied().unwrap_or(0))
     }
 
@@ -105,7 +215,80 @@ impl Between<'_> {
 mod tests {
     use super::*;
     use crate::{one_way, tcp_expected};
-    use sonde_link::{parse_site, resolve};
+    use sonde_link::{Class, Law, parse_site, resolve};
+    use sonde_units::Ratio;
+
+    /// Segments of Fast Ethernet in a row, of a name, joined by nodes of this kind: two hosts each.
+    fn row(kind: &str) -> SiteSpec {
+        let mut text = "name = \"row\"\nsummary = \"row\"\n".to_owned();
+        for n in 0..3 {
+            text += &format!(
+                "[[segment]]\nname = \"s{n}\"\nnetwork = \"ethernet-100\"\nhosts = [\"x{n}-[1-2]\"]\n"
+            );
+        }
+        for n in 1..3 {
+            text += &format!(
+                "[[{kind}]]\nname = \"b{n}\"\njoins = [\"s{}\", \"s{n}\"]\nlatency = \"30us\"\n",
+                n - 1
+            );
+        }
+        parse_site("row", &text, &|_| unreachable!()).unwrap()
+    }
+
+    #[test]
+    fn a_path_is_cold_warm_and_loaded() {
+        const FULL: Bytes = Bytes(1_500);
+        let spec = resolve("ethernet-100", &|_| unreachable!()).unwrap();
+        let later = crate::train(&spec, &[FULL; 10]).unwrap().0 - one_way(&spec, FULL).unwrap().0;
+        for kind in ["bridge", "router"] {
+            let site = row(kind);
+            let path = Between {
+                site: &site,
+                from: Port(0),
+                to: Port(5),
+            };
+            let networks = path.networks();
+            assert_eq!((networks.len(), path.mtu()), (3, 1_500), "{kind}");
+            // Each frame behind the first is later by its time on a line; without traffic the first of all is no later than others.
+            let alone = path.one_way(FULL).unwrap().0;
+            assert_eq!(path.train(&[FULL; 10]).unwrap().0, alone + later, "{kind}");
+            assert_eq!(path.first_one_way(FULL).unwrap().0, alone, "{kind}");
+            // A question goes to all and is answered through bridges; the address of a router is known.
+            let asked = match kind {
+                "bridge" => path.one_way(Bytes(28)).unwrap().0 * 2,
+                _ => Span::ZERO,
+            };
+            assert_eq!(path.neighbour().unwrap().0, asked, "{kind}");
+            // Cross traffic to both ends makes frames wait as it does on a network alone.
+            let flow = |number, to| Load {
+                number,
+                from: None,
+                to: Port(to),
+                rho: Ratio::new(6, 10),
+                law: Law::Poisson,
+                size: FULL,
+                class: Class(0),
+            };
+            let think = Span::picos(7_141_592_650);
+            let mean = |halves: Vec<Span>| {
+                let sum: u64 = halves.iter().map(|half| half.as_picos()).sum();
+                sum as f64 / halves.len() as f64
+            };
+            let quiet = mean(path.loaded(&[], FULL, 10, think).unwrap());
+            assert!((quiet - alone.as_picos() as f64).abs() < 1.0, "{kind}");
+            let wait = |halves, idle: Span| mean(halves) - idle.as_picos() as f64;
+            let beside = wait(
+                path.loaded(&[flow(0, 0), flow(1, 5)], FULL, 2_000, think)
+                    .unwrap(),
+                alone,
+            );
+            let flows = [flow(0, 0), flow(1, 1)];
+            let halves = crate::loaded_round_trips(&spec, &flows, FULL, 2_000, think).unwrap();
+            let of_one = wait(halves, one_way(&spec, FULL).unwrap().0);
+            let ratio = beside / of_one;
+            assert!((0.9..1.1).contains(&ratio), "{kind}: {beside} {of_one}");
+        }
+    }
 
     #[test]
     fn a_path_is_the_sum_of_its_segments() {

@@ -59,9 +59,14 @@ fn slow_start(spec: &NetworkSpec, sender: &Sender) -> Span {
     let Ok(turn) = round_trip(spec, mtu).map(|turn| turn.0) else {
         return Span::ZERO;
     };
+    opening(turn, spec.frame_time(mtu), mtu, sender)
+}
+
+/// The same where a full frame takes `turn` there and back, and `time` of the slowest line.
+pub(crate) fn opening(turn: Span, time: Span, mtu: Bytes, sender: &Sender) -> Span {
     let segment = sender.headers.segment(mtu).0.max(1);
     let cap = sender.receive_window.min(sender.send_buffer).0 / segment;
-    let time = spec.frame_time(mtu).as_picos();
+    let time = time.as_picos();
     let way = turn.as_picos().checked_div(time).map_or(cap, |n| n + 1);
     let (mut window, mut turns) = (sender.initial_segments.max(1), 2);
     while window < cap.min(way) {

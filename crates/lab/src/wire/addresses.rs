@@ -218,10 +218,9 @@ impl Addresses {
     }
 }
 
-/// The IPv4 address of a host on its first network, where that has no routers.
-pub fn address(host: Port) -> Ipv4Addr {
-    u32::from(FIRST)
-        .wrapping_add(u32::from(host.0))
-        .wrapping_add(1)
-        .into()
+/// The IPv4 address of each port of a lab's hosts.
+pub fn addresses(subnets: &Subnets) -> Vec<Ipv4Addr> {
+    let all = Addresses::new(subnets);
+    let ports = (0..).map(Port).zip(&subnets.ends);
+    ports.map(|(port, _)| all.address(port)).collect()
 }

@@ -407,38 +407,13 @@ impl SiteSpec {
         all.max().unwrap_or(0)
     }
 
-    /// The longest frame that comes from one port to another as one; none where one is not there.
-    pub fn path_mtu(&self, from: Port, to: Port) -> Option<u64> {
-        let subnets = self.subnets().ok()?;
-        subnets.of_port(from)?;
-        let to = subnets.of_port(to)?;
-        let mtu = |segment: usize| self.segment.get(segment).map(|one| one.network.mtu);
-        // What bridges join has one MTU.
-        let of = |subnet| mtu(subnets.of.iter().position(|of| *of == subnet)?);
-        subnets.way(from, to).filter_map(of).min()
-    }
-
-    /// Bridges and routers between two segments; none where one is not there.
-    pub fn nodes_between(&self, from: usize, to: usize) -> Option<u32> {
-        let joined = self.check().ok()?;
-        let mut reached: Vec<Option<u32>> = vec![None; self.segment.len()];
-        *reached.get_mut(from)? = Some(0);
-        let nodes = self.bridge.len().saturating_add(self.router.len());
-        // Each round reaches all that is one node farther.
-        for round in 0..nodes as u32 {
-            for segments in joined.bridges.iter().chain(&joined.routers) {
-                let is_next =
-                    |segment: &usize| reached.get(*segment).copied().flatten() == Some(round);
-                if segments.iter().any(is_next) {
-                    for segment in segments {
-                        if let Some(place @ None) = reached.get_mut(*segment) {
-                            *place = Some(round.saturating_add(1));
-                        }
-                    }
-                }
-            }
-        }
-        reached.get(to).copied().flatten()
+    /// The networks that a datagram passes from one port to another, in their order; none where no way leads there.
+    pub fn networks_between(&self, from: Port, to: Port) -> Vec<&NetworkSpec> {
+        let subnets = self.subnets().ok();
+        let segments = subnets.and_then(|subnets| subnets.segments(from, to));
+        let segments = segments.unwrap_or_default().into_iter();
+        let network = |segment: usize| self.segment.get(segment).map(|one| &one.network);
+        segments.filter_map(network).collect()
     }
 
     /// Adds a command at a time from the start: to the segment of eth0 of the hosts that it names, to each such segment where it names none.

@@ -158,15 +158,15 @@ impl Subnets {
             .map(|(port, _)| port)
     }
 
-    /// From one subnet towards another, in turn `turn`: the router's port in the first, and the subnet behind it.
-    fn step(&self, turn: u16, from: usize, to: usize) -> Option<(Port, usize)> {
+    /// From one subnet towards another, in turn `turn`: the router's port in the first, and its port in the one behind it.
+    fn step(&self, turn: u16, from: usize, to: usize) -> Option<(Port, Port)> {
         let far = self.hops(from, to)?.checked_sub(1)?;
         let by = |router: usize| {
             let (port, _) = self
                 .interfaces(router)
                 .find(|(_, subnet)| *subnet == from)?;
-            let mut all = self.interfaces(router).map(|(_, subnet)| subnet);
-            let next = all.find(|subnet| self.hops(*subnet, to) == Some(far))?;
+            let mut all = self.interfaces(router);
+            let (next, _) = all.find(|(_, subnet)| self.hops(*subnet, to) == Some(far))?;
             Some((port, next))
         };
         let all = (0..self.routers.len()).filter_map(by);
@@ -180,17 +180,55 @@ impl Subnets {
         self.step(host, from, to).map(|(port, _)| port)
     }
 
-    /// The subnets on the way of a port from its own to another, with both.
-    pub(super) fn way(&self, from: Port, to: usize) -> impl Iterator<Item = usize> + '_ {
-        let end = self.ends.get(usize::from(from.0));
-        // After the first router it is theirs.
-        let own = end.map_or(0, |end| end.host);
-        let first = self.of_port(from).map(|subnet| (subnet, own));
-        let next = move |(at, turn): &(usize, u16)| {
-            let (_, next) = self.step(*turn, *at, to)?;
-            Some((next, 0))
+    /// The segments on the way from one port to another, in their order; none where no way leads there.
+    pub fn segments(&self, from: Port, to: Port) -> Option<Vec<usize>> {
+        let segment = |port: Port| {
+            self.at
+                .get(usize::from(port.0))
+                .map(|(segment, _)| *segment)
         };
-        std::iter::successors(first, next).map(|(subnet, _)| subnet)
+        let (mut at, last) = (segment(from)?, segment(to)?);
+        let subnet = *self.of.get(last)?;
+        let mut turn = self.ends.get(usize::from(from.0))?.host;
+        let mut all = vec![at];
+        while self.of.get(at) != Some(&subnet) {
+            let (near, far) = self.step(turn, *self.of.get(at)?, subnet)?;
+            all.extend(self.bridged(at, segment(near)?)?);
+            at = segment(far)?;
+            all.push(at);
+            // After the first router it is theirs.
+            turn = 0;
+        }
+        all.extend(self.bridged(at, last)?);
+        Some(all)
+    }
+
+    /// The segments behind the first on the way by bridges from one to another of a subnet.
+    fn bridged(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        let mut before: Vec<Option<usize>> = vec![None; self.of.len()];
+        *before.get_mut(from)? = Some(from);
+        let mut reached = vec![from];
+        let mut next = 0;
+        while let Some(at) = reached.get(next).copied() {
+            next = next.saturating_add(1);
+            for segment in self
+                .bridges
+                .iter()
+                .filter(|all| all.contains(&at))
+                .flatten()
+            {
+                if let Some(place @ None) = before.get_mut(*segment) {
+                    *place = Some(at);
+                    reached.push(*segment);
+                }
+            }
+        }
+        let back = |at: &usize| before.get(*at).copied().flatten();
+        back(&to)?;
+        let way = std::iter::successors(Some(to), back).take_while(|at| *at != from);
+        let mut way: Vec<usize> = way.collect();
+        way.reverse();
+        Some(way)
     }
 
     /// What a router does by the subnet of a datagram: the interface that it leaves by, and the next router, if one is between.

@@ -60,6 +60,9 @@ pub struct LoadOptions {
     /// The network: of the lab, or of real hosts as ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24.
     #[arg(long, value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_name(), hide_possible_values = true)]
     network: Option<String>,
+    /// Instead of a network a site of the lab, with hosts of its own: a name of `sonde lab list --sites` or a file.
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["network", "hosts"])]
+    site: Option<String>,
     #[command(flatten)]
     allow: AllowanceOptions,
     #[command(flatten)]
@@ -150,6 +153,8 @@ impl LoadOptions {
         plan.allow = self.allow.over(&Allowance::default());
         let network = self.network.map(|text| NetworkPlan::of(kind, &text));
         plan.networks.extend(network);
+        plan.networks
+            .extend(self.site.as_deref().map(NetworkPlan::site));
         plan.profile.name = self.hosts.profile.to_string();
         Ok(measure::Task {
             sources: Default::default(),

@@ -191,7 +191,10 @@ fn of_file(file: &Path) -> Result<Plan, Failure> {
     let plan = Plan::read(file)?;
     if plan.testbed.kind == Kind::Lab {
         for network in &plan.networks {
-            let found = testbed::network(&network.name);
+            let found = match network.site {
+                true => testbed::site(&network.name).map(drop),
+                false => testbed::network(&network.name).map(drop),
+            };
             found
                 .map_err(|error| Failure::usage(format!("the plan {}: {error}", file.display())))?;
         }

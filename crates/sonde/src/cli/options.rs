@@ -31,6 +31,13 @@ pub struct Common {
     /// A network of the lab, or of real hosts: ib=ib0, ib=a/ib0,b/ib1 or ib=10.9.1.0/24; several by commas, or by giving it several times.
     #[arg(long = "network", value_name = "NAME[:KNOB=VALUE]...|NAME=INTERFACE", value_parser = typed::network_list(), hide_possible_values = true)]
     pub network_lists: Vec<Vec<String>>,
+    /// Instead of a network a site of the lab, of segments that bridges and routers join, with hosts of its own: a name of `sonde lab list
+    /// --sites` or a file; several by commas.
+    #[arg(long = "site", value_name = "NAME|FILE", value_delimiter = ',', conflicts_with_all = ["network_lists", "hosts"])]
+    pub sites: Vec<String>,
+    /// The two hosts that launches are between, as in h1>h2 [default: every pair in turn; of a site its first and its last host].
+    #[arg(long, value_name = "A>B", value_parser = flow)]
+    pub between: Option<String>,
     /// Background load levels (0 to 1 of link capacity) in the lab's networks or between real hosts; all benchmarks repeat at each
     /// level. As RHO[:law=LAW][:size=BYTES]; laws are constant, poisson (the default), geometric, on-off:20, self-similar:20 (frames
     /// per burst); the default size is one cell on ATM, else a full frame. UDP streams are measured idle only.
@@ -172,6 +179,7 @@ impl Common {
             names: self.testbed.1.clone(),
             line_rate: self.line_rate,
             attachment: self.hosts.attachment,
+            between: self.between.clone(),
             ..TestbedPlan::default()
         }
     }
@@ -188,6 +196,13 @@ impl Common {
         if !networks.is_empty() {
             let of = |text: &String| NetworkPlan::of(self.testbed.0, text);
             plan.networks = networks.iter().map(of).collect();
+        }
+        if !self.sites.is_empty() {
+            plan.networks = self
+                .sites
+                .iter()
+                .map(|name| NetworkPlan::site(name))
+                .collect();
         }
         if !self.loads.is_empty() {
             plan.loads = self

@@ -56,6 +56,8 @@ const WAIT: (&str, Given) = ("`--wait`", |common| !common.waits.is_empty());
 const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
     common.waits.len() > 1
 });
+const SITE: (&str, Given) = ("`--site`", |common| !common.sites.is_empty());
+const BETWEEN: (&str, Given) = ("`--between`", |common| common.between.is_some());
 const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks().len() > 1);
 const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
 const REQUIRE: (&str, Given) = ("`--require`", |common| common.require.is_given());
@@ -70,7 +72,7 @@ const UNTIL_QUIET: (&str, Given) = ("`--until-quiet`", |common| {
 });
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 22] = [
+const REFUSED: [(Command, (&str, Given), &str); 25] = [
     (
         Any,
         HOSTS,
@@ -105,6 +107,11 @@ const REFUSED: [(Command, (&str, Given), &str); 22] = [
     (Tune, NETWORKS, "tune one after the other"),
     (
         Tune,
+        SITE,
+        "it sets two hosts and no more: tune each of the site's networks by `--network`",
+    ),
+    (
+        Tune,
         JSON_STREAM,
         "it measures again after each change: use `--json`",
     ),
@@ -119,6 +126,16 @@ const REFUSED: [(Command, (&str, Given), &str); 22] = [
         "a lab's agents need no address: leave it out",
     ),
     (LabCheck, NETWORKS, "check one after the other"),
+    (
+        LabCheck,
+        SITE,
+        "its bounds are of one network: check each of the site's networks by `--network`",
+    ),
+    (
+        Pattern,
+        BETWEEN,
+        "its flows say between whom: name them as pairs, as in h1>h2",
+    ),
     (
         LabCheck,
         LOAD,

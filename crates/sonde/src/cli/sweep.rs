@@ -4,11 +4,12 @@ use super::options::Common;
 use super::typed;
 use crate::any_path::AnyPath;
 use crate::failure::Failure;
+use crate::model::Modelled;
 use crate::plan::{Kind, Lost, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
 use crate::testbed;
 use clap::Args;
-use sonde_link::NetworkSpec;
+use sonde_link::SiteSpec;
 use sonde_measure::{Method, Path};
 use sonde_units::{Ratio, Span};
 use std::collections::BTreeMap;
@@ -84,8 +85,8 @@ impl SweepOptions {
     }
 
     /// The rate of the slowest line.
-    fn rate(networks: &[NetworkSpec]) -> Result<String, Failure> {
-        let lines = networks.iter().filter_map(|network| network.line.usable());
+    fn rate(networks: &[Modelled]) -> Result<String, Failure> {
+        let lines = networks.iter().filter_map(Modelled::usable);
         let least = lines.map(|rate| rate.bps()).min();
         let line = least.ok_or_else(|| {
             Failure::usage(
@@ -98,21 +99,21 @@ impl SweepOptions {
 
     /// An MTU above the network's is a black hole, and no measurement.
     fn check_mtus(
-        networks: &[NetworkSpec],
+        networks: &[Modelled],
         knobs: &BTreeMap<String, Vec<String>>,
     ) -> Result<(), Failure> {
         let Some(mtus) = knobs.get("mtu") else {
             return Ok(());
         };
         for network in networks {
-            let most = network.mtu;
+            let most = network.mtu();
             if let Some(mtu) = mtus
                 .iter()
                 .find(|mtu| mtu.parse().is_ok_and(|mtu: u64| mtu > most))
             {
                 return Err(Failure::usage(format!(
                     "{} carries packets of {most} bytes at most: an MTU of {mtu} would lose every full one; write up to {most}",
-                    network.name
+                    network.name()
                 )));
             }
         }
@@ -157,7 +158,13 @@ impl SweepOptions {
             .networks
             .iter()
             .filter(|_| testbed_kind == Kind::Lab)
-            .map(|network| testbed::network(&network.name));
+            .map(|network| {
+                let site = match network.site {
+                    true => testbed::site(&network.name)?,
+                    false => SiteSpec::single(testbed::network(&network.name)?, 2),
+                };
+                Modelled::of(network, site, &plan.testbed)
+            });
         let networks = of_lab.collect::<Result<Vec<_>, _>>()?;
         Self::check_mtus(&networks, &knobs)?;
         if self.udp_limit {

@@ -6,7 +6,7 @@
 use super::{Block, TestNetwork, left_bps};
 use crate::failure::Failure;
 use crate::library;
-use crate::model;
+use crate::model::{Bounds, Modelled};
 use crate::plan::Work;
 use sonde_lab::Profile;
 use sonde_measure::files::{Disk, Files, Service};
@@ -28,11 +28,11 @@ const FILES_BESIDE_NS: u64 = 200 * MILLI_NS;
 
 /// A round trip of a message, by the model where there is one.
 fn round_trip_ns(net: &TestNetwork, path: Path, size: u64) -> Result<u64, Failure> {
-    let Some(spec) = &net.spec else {
+    let Some(model) = &net.model else {
         return Ok(2 * HOST_NS);
     };
     let profile = net.profile.unwrap_or(Profile::MODERN);
-    let bounds = model::Bounds { spec, profile };
+    let bounds = Bounds { model, profile };
     Ok(2 * (bounds.one_way(path, size)?.as_nanos() + HOST_NS))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn launch_ns(net: &TestNetwork, block: &Block) -> Result<u64, Failure
         Work::Together(_) => unreachable!("it is estimated by its parts"),
     };
     let trip_ns = round_trip_ns(net, Path::Unix, 1)?;
-    let line = net.spec.as_ref().and_then(|spec| spec.line.usable());
+    let line = net.model.as_ref().and_then(Modelled::usable);
     let left = line.map(|rate| left_bps(rate.bps(), block.load.as_ref()));
     let kernel_ns = ranks.kernel_ns(net.testbed);
     let replays_ns = || ranks.replays_ns(trip_ns, left);

@@ -262,7 +262,7 @@ mod tests {
         let net = TestNetwork {
             testbed: Testbed::Hosts,
             name: "eth".into(),
-            spec: None,
+            model: None,
             mtu: Some(1_500),
             hosts: ["a", "b", "c"].map(String::from).to_vec(),
             profile: None,

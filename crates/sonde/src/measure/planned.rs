@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::flows::RoundRequest;
 use crate::layout::{self, Block, TestNetwork};
 use crate::library::Ranks;
+use crate::model::Modelled;
 use crate::output::{self, Print, say};
 use crate::plan::{Kind, Mode, ProbeKind};
 use schemars::JsonSchema;
@@ -309,10 +310,15 @@ impl Task {
             return Ok(nets);
         }
         for network in &self.plan.networks {
-            let config = self.lab_config(&[&network.name])?;
+            let config = self.lab_config(std::slice::from_ref(network))?;
+            let model = Modelled::of(network, config.site, testbed)?;
+            let hosts = match network.site {
+                true => model.names(),
+                false => testbed.host_names()?,
+            };
             nets.push(TestNetwork {
-                hosts: testbed.host_names()?,
-                ..TestNetwork::of_lab(crate::testbed::sole(&config.site)?, config.profile)
+                hosts,
+                ..TestNetwork::of_lab(model, config.profile)
             });
         }
         Ok(nets)

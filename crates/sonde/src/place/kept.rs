@@ -9,6 +9,7 @@
 use super::trial::Trial;
 use crate::campaign::lost;
 use crate::failure::Failure;
+use crate::model::Modelled;
 use crate::{measure, model};
 use sonde_lab::{Config, Lab, Report};
 use sonde_measure::{
@@ -62,7 +63,8 @@ impl TrialRun {
     ) -> Result<Self, Failure> {
         let mut warnings = Vec::new();
         let spec = crate::testbed::sole(&config.site)?;
-        let mut network = model::network(&spec, config.profile, [], &mut warnings)?;
+        let modelled = Modelled::network(spec);
+        let mut network = model::network(&modelled, config.profile, [], &mut warnings)?;
         network.attachment = Some(lab.info().attachment.name().into());
         network.backpressure = Some(match &*lab.info().backpressure {
             "gate" => Backpressure::Gate,

@@ -242,7 +242,10 @@ impl Plan {
                             .into(),
                     );
                 }
-                Kind::Lab => drop(flows.rounds(usize::from(testbed.hosts))?),
+                Kind::Lab => {
+                    let hosts = self.lab_hosts(probe.networks.first());
+                    drop(flows.rounds(usize::from(hosts))?);
+                }
                 _ => {}
             }
         }

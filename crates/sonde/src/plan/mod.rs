@@ -145,6 +145,10 @@ pub struct NetworkPlan {
     /// (`10.9.1.0/24`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// Lab: the name is that of a site, or a site's file: segments that bridges and routers join, with hosts of its own. Launches of two hosts are
+    /// between those that `between` of [testbed] names, else from the first to the last.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub site: bool,
 }
 
 impl NetworkPlan {
@@ -153,6 +157,15 @@ impl NetworkPlan {
         Self {
             name: selector.into(),
             interface: None,
+            site: false,
+        }
+    }
+
+    /// A site.
+    pub fn site(selector: &str) -> Self {
+        Self {
+            site: true,
+            ..Self::lab(selector)
         }
     }
 
@@ -161,8 +174,8 @@ impl NetworkPlan {
         match text.split_once('=').filter(|_| kind.is_real()) {
             None => Self::lab(text),
             Some((name, interface)) => Self {
-                name: name.into(),
                 interface: Some(interface.into()),
+                ..Self::lab(name)
             },
         }
     }
@@ -780,6 +793,7 @@ mod usual;
 pub use flows::{FlowsPlan, host_number, prepared, senders};
 pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
+pub use places::listed;
 pub use repeat::{Effort, Repeat};
 pub use size::size_text;
 pub use testbed::TestbedPlan;

@@ -4,8 +4,19 @@
 //!          names are taken as they come.
 //! Checked: `probes_are_on_their_networks`, `launches_are_between_two_hosts`.
 
-use super::{Plan, TestbedPlan};
+use super::{Kind, NetworkPlan, Plan, TestbedPlan};
 use crate::failure::Failure;
+
+/// The names of hosts; of many the first ones, and how many there are.
+pub fn listed(hosts: &[String]) -> String {
+    const FEW: usize = 16;
+    match hosts.get(..FEW) {
+        Some(first) if hosts.len() > FEW => {
+            format!("{} and more, {} in all", first.join(", "), hosts.len())
+        }
+        _ => hosts.join(", "),
+    }
+}
 
 impl TestbedPlan {
     /// The two hosts that all launches are between, where it says them.
@@ -27,7 +38,7 @@ impl TestbedPlan {
             at.ok_or_else(|| {
                 Failure::usage(format!(
                     "the plan is between {src} and {dst}, and there is no host {name}: there are {}",
-                    hosts.join(", ")
+                    listed(hosts)
                 ))
             })
         };
@@ -36,9 +47,31 @@ impl TestbedPlan {
 }
 
 impl Plan {
+    /// How many hosts the lab of a network has, or that of the first where none is named.
+    pub(super) fn lab_hosts(&self, name: Option<&String>) -> u16 {
+        let is_it = |network: &&NetworkPlan| name.is_none_or(|name| network.name == *name);
+        let network = self.networks.iter().find(is_it);
+        let site = network.filter(|network| network.site);
+        // One that is not there is refused where it is read.
+        let site = site.and_then(|network| crate::testbed::site(&network.name).ok());
+        site.map_or(self.testbed.hosts, |site| site.count())
+    }
+
     /// Refuses probes on networks that the plan has not, and hosts that are no two.
     pub(super) fn check_places(&self) -> Result<(), Failure> {
         self.testbed.pair()?;
+        if let Some(site) = self.networks.iter().find(|network| network.site) {
+            let name = &site.name;
+            let refuse = |why: &str| Err(Failure::usage(format!("`{name}` is a site, {why}")));
+            if self.testbed.kind != Kind::Lab {
+                return refuse("which only a lab emulates: use `--testbed lab`, or leave it out");
+            }
+            if self.testbed.joined && self.networks.len() > 1 || !self.testbed.beside.is_empty() {
+                return refuse(
+                    "whose file says which networks its hosts are on: name no other network of the same hosts",
+                );
+            }
+        }
         let has = |name: &String| self.networks.iter().any(|network| network.name == *name);
         for probe in &self.probes {
             if let Some(name) = probe.networks.iter().find(|name| !has(name)) {

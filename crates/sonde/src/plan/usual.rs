@@ -178,7 +178,7 @@ impl Plan {
     fn hosts(&self) -> Option<usize> {
         match self.testbed.kind {
             Kind::Local => Some(1),
-            Kind::Lab => Some(self.testbed.hosts.into()),
+            Kind::Lab => Some(self.lab_hosts(None).into()),
             Kind::Hosts => self.testbed.targets().ok().map(|targets| targets.len()),
             Kind::Listen => self.testbed.count(),
             Kind::Slurm => allocation::nodes(),
