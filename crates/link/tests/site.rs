@@ -5,7 +5,7 @@ use sonde_link::{
     Admission, Cause, Class, Event, Frame, FrameId, Internetwork, Mark, Network, Place, Port,
     SiteSpec, To, parse_site,
 };
-use sonde_units::{Bytes, Instant, Span};
+use sonde_units::{Bytes, Instant, Ratio, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub fn site(text: &str) -> SiteSpec {
@@ -291,6 +291,42 @@ fn the_sites_of_the_catalogue_carry_frames_between_all_hosts() {
         unknown.contains("there are two-rooms, lace, lace-sp2, sandia-engineering"),
         "{unknown}"
     );
+}
+
+#[test]
+fn knobs_of_segments_stand_behind_the_name() {
+    let of = |selector: &str| sonde_link::resolve_site(selector, &|_| Err("no file".into()));
+    let site = of("two-cities:line.delay=2ms:west.mtu=1500").unwrap();
+    assert_eq!(site.name, "two-cities:line.delay=2ms:west.mtu=1500");
+    let [west, line, east] = &site.segment[..] else {
+        panic!("{:?}", site.segment);
+    };
+    assert_eq!(line.network.path.delay, Span::millis(2));
+    assert_eq!((west.network.mtu, east.network.mtu), (1_500, 9_180));
+    // Of a file as of the catalogue, and a half of a share has a dot of its own.
+    let text = "name = \"x\"\nsummary = \"x\"\n[[segment]]\nname = \"a\"\nnetwork = \"ethernet-10\"\nhosts = [\"b\", \"c\"]\n";
+    let file = |_: &str| Ok(text.to_owned());
+    let site = sonde_link::resolve_site("./x.toml:a.loss=0.5%", &file).unwrap();
+    assert_eq!(site.segment[0].network.path.loss, Ratio::new(1, 200));
+    for (selector, told) in [
+        (
+            "two-cities:delay=2ms",
+            "`delay=2ms` is not a knob of a site: write SEGMENT.KNOB=VALUE",
+        ),
+        (
+            "two-cities:line.delay",
+            "`line.delay` is not a knob of a site",
+        ),
+        (
+            "two-cities:lane.delay=2ms",
+            "there is no segment `lane` whose `delay=2ms` could be set: there are west, line, east",
+        ),
+        ("two-cities:line.dealy=2ms", "segment `line`"),
+        ("two-cities:line.delay=soon", "segment `line`"),
+    ] {
+        let refused = of(selector).unwrap_err().to_string();
+        assert!(refused.contains(told), "{selector}: {refused}");
+    }
 }
 
 #[test]

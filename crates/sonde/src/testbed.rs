@@ -58,6 +58,9 @@ pub struct LabOptions {
     /// or a file.
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["networks", "hosts"])]
     pub site: Option<String>,
+    /// Instead of a network a link with this rate, delay in one direction and loss, as 100Mbit,10ms,1%; what is left out is none.
+    #[arg(long, value_name = "RATE[,DELAY[,LOSS]]", value_parser = link, conflicts_with_all = ["networks", "site"])]
+    pub link: Option<String>,
     #[command(flatten)]
     pub hosts: HostOptions,
     /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (one while programs answer each
@@ -83,6 +86,23 @@ pub struct LabOptions {
     /// Where a line is down (`sonde lab tell link all down`) take the interface's carrier away, and let hosts go by another of theirs.
     #[arg(long)]
     pub fail_over: bool,
+}
+
+/// The network that has these figures.
+fn link(text: &str) -> Result<String, String> {
+    let mut selector = "link".to_owned();
+    let mut values = text.split(',');
+    for knob in ["rate", "delay", "loss"] {
+        match values.next() {
+            Some(value) if !value.is_empty() => selector += &format!(":{knob}={value}"),
+            Some(_) => return Err(format!("its {knob} is empty: write 100Mbit,10ms,1%")),
+            None => break,
+        }
+    }
+    if values.next().is_some() {
+        return Err("a link has three values at most: write 100Mbit,10ms,1%".into());
+    }
+    sonde_link::selector_of_option(&selector).map_err(|error| error.to_string())
 }
 
 const NETWORKS_MAX: usize = 8;
@@ -150,6 +170,7 @@ impl LabOptions {
         Self {
             networks: vec![DEFAULT_NETWORK.into()],
             site: None,
+            link: None,
             hosts,
             // A probe's launch moves the switch to where the probe wants it; programs that are compared have one plan throughout.
             cpus: "split".into(),
@@ -174,7 +195,9 @@ impl LabOptions {
         let mut site = match &self.site {
             Some(selector) => site(selector)?,
             None => {
-                let networks = self.networks.iter().map(|selector| network(selector));
+                let quick = self.link.as_ref().map(std::slice::from_ref);
+                let networks = quick.unwrap_or(&self.networks).iter();
+                let networks = networks.map(|selector| network(selector));
                 let networks = networks.collect::<Result<Vec<_>, Failure>>()?;
                 SiteSpec::parallel(networks, self.hosts.count())
             }

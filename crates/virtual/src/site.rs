@@ -3,7 +3,7 @@
 //! Model:   the site itself is run between two of its hosts. Load, faults, loss and reordering of its networks are left out. Frames
 //!          went both ways before, so that no bridge sends to all and circuits are up. A site of one segment is its network, of which the
 //!          functions of this crate tell the same.
-//! Checked: `a_path_is_the_sum_of_its_segments`, `a_path_is_cold_warm_and_loaded`.
+//! Checked: `a_path_is_the_sum_of_its_segments`, `a_path_is_cold_warm_and_loaded`, `distance_between_cities_is_paid_once_each_way`.
 
 use crate::Clock;
 use crate::idle::{self, BEGUN, Built, TimeError, asked, fits, frame, hush, in_train, travel};
@@ -287,6 +287,44 @@ mod tests {
             let of_one = wait(halves, one_way(&spec, FULL).unwrap().0);
             let ratio = beside / of_one;
             assert!((0.9..1.1).contains(&ratio), "{kind}: {beside} {of_one}");
+        }
+    }
+
+    #[test]
+    fn distance_between_cities_is_paid_once_each_way() {
+        let of = |delay: &str| {
+            let selector = format!("two-cities:line.delay={delay}");
+            let site = sonde_link::resolve_site(&selector, &|_| unreachable!()).unwrap();
+            let path = Between {
+                site: &site,
+                from: Port(0),
+                to: Port(7),
+            };
+            let window = Sender::era(Bytes(65_535));
+            let (modern, era) = (path.tcp(&Sender::modern()), path.tcp(&window));
+            let mtu = Bytes(path.mtu());
+            (path.one_way(mtu).unwrap().0, modern.unwrap(), era.unwrap())
+        };
+        // The printed 50 to 250 us, an ocean, and a satellite.
+        let (near, most, _) = of("50us");
+        for (delay, more) in [
+            ("250us", Span::micros(200)),
+            ("35ms", Span::micros(34_950)),
+            ("250ms", Span::micros(249_950)),
+        ] {
+            let (way, modern, era) = of(delay);
+            assert_eq!(way, near + more, "{delay}");
+            // Large windows fill the line at any distance; one of 64 KiB is sent once in a round trip.
+            assert!(
+                modern <= most && modern > most * 99 / 100,
+                "{delay}: {modern} of {most}"
+            );
+            if more > Span::millis(10) {
+                let turn = (way + way).as_picos() as f64 / 1e12;
+                let due = 65_535.0 * 8.0 / turn;
+                let ratio = era as f64 / due;
+                assert!((0.93..1.08).contains(&ratio), "{delay}: {era} of {due}");
+            }
         }
     }
 

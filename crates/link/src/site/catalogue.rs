@@ -2,10 +2,10 @@
 //!
 //! Checked: `tests/site.rs` and `tests/router.rs` run each of them.
 
-use super::spec::{SiteError, SiteSpec, parse_site};
+use super::spec::{SiteError, SiteSpec, parse_turned};
 
 /// The sites that come with sonde, the simplest first.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 11] = [
     (
         "two-rooms",
         include_str!("../../catalogue/sites/two-rooms.toml"),
@@ -35,6 +35,18 @@ const FILES: [(&str, &str); 8] = [
         "rus-campus",
         include_str!("../../catalogue/sites/rus-campus.toml"),
     ),
+    (
+        "two-cities",
+        include_str!("../../catalogue/sites/two-cities.toml"),
+    ),
+    (
+        "leaf-spine",
+        include_str!("../../catalogue/sites/leaf-spine.toml"),
+    ),
+    (
+        "edge-sites",
+        include_str!("../../catalogue/sites/edge-sites.toml"),
+    ),
 ];
 
 /// The network files that they name.
@@ -44,21 +56,34 @@ const SEGMENTS: [(&str, &str); 1] = [(
 )];
 
 /// A site of the catalogue.
-fn own(name: &str, text: &str) -> Result<SiteSpec, SiteError> {
-    parse_site(name, text, &|path| {
+fn own(name: &str, text: &str, turned: &[(&str, &str)]) -> Result<SiteSpec, SiteError> {
+    parse_turned(name, text, turned, &|path| {
         let found = SEGMENTS.iter().find(|(name, _)| *name == path);
         let text = found.map(|(_, text)| (*text).to_owned());
         text.ok_or_else(|| "it is not in the catalogue".into())
     })
 }
 
+/// The knobs behind a site's name, by segment: `line.delay=2ms` is `delay=2ms` of the segment `line`.
+fn knobs(text: &str) -> Result<Vec<(&str, &str)>, SiteError> {
+    let parts = text.split(':').filter(|one| !one.is_empty());
+    let knob = |one| {
+        let cut = str::split_once(one, '.').filter(|(_, knob)| knob.contains('='));
+        cut.ok_or_else(|| SiteError::Knob {
+            knob: one.to_owned(),
+        })
+    };
+    parts.map(knob).collect()
+}
+
 /// The sites that come with sonde.
 pub fn sites() -> Vec<SiteSpec> {
-    let of = |(name, text): &(&str, &str)| own(name, text).ok();
+    let of = |(name, text): &(&str, &str)| own(name, text, &[]).ok();
     FILES.iter().filter_map(of).collect()
 }
 
-/// The site of a selector: a name of [`sites`], or a file's path, which has a `/`, read by `read`.
+/// The site of a selector: a name of [`sites`], or a file's path, which has a `/`, read by `read`; behind it `:SEGMENT.KNOB=VALUE` for knobs
+/// of its segments' networks, as often as wanted.
 ///
 /// # Errors
 /// [`SiteError`], also where there is no such site or file.
@@ -66,23 +91,29 @@ pub fn resolve_site(
     selector: &str,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<SiteSpec, SiteError> {
-    if let Some((name, text)) = FILES
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(selector))
-    {
-        return own(name, text);
-    }
-    if !selector.contains('/') {
-        return Err(SiteError::Unknown {
-            name: selector.to_owned(),
+    let (name, rest) = selector.split_once(':').unwrap_or((selector, ""));
+    let turned = knobs(rest)?;
+    let known = FILES.iter().find(|(own, _)| own.eq_ignore_ascii_case(name));
+    let site = match known {
+        Some((name, text)) => own(name, text, &turned),
+        None if !name.contains('/') => Err(SiteError::Unknown {
+            name: name.to_owned(),
             known: FILES.map(|(name, _)| name).join(", "),
-        });
-    }
-    match read(selector) {
-        Ok(text) => parse_site(selector, &text, read),
-        Err(problem) => Err(SiteError::Read {
-            file: selector.to_owned(),
-            problem,
         }),
-    }
+        None => match read(name) {
+            Ok(text) => parse_turned(name, &text, &turned, read),
+            Err(problem) => Err(SiteError::Read {
+                file: name.to_owned(),
+                problem,
+            }),
+        },
+    }?;
+    // With its knobs, so that runs of several are told apart.
+    let told = turned
+        .iter()
+        .map(|(segment, knob)| format!(":{segment}.{knob}"));
+    Ok(SiteSpec {
+        name: site.name.clone() + &told.collect::<String>(),
+        ..site
+    })
 }

@@ -197,6 +197,31 @@ pub enum SiteError {
         /// Line, column, what is wrong and what would be right.
         problem: String,
     },
+    /// What stands behind a site's name is no knob.
+    #[error(
+        "`{}` is not a knob of a site: write SEGMENT.KNOB=VALUE, as in two-cities:line.delay=2ms",
+        excerpt(knob)
+    )]
+    Knob {
+        /// As it was written.
+        knob: String,
+    },
+    /// A knob is of a segment that is not there.
+    #[error(
+        "{file}: there is no segment `{}` whose `{}` could be set: there are {known}",
+        excerpt(segment),
+        excerpt(knob)
+    )]
+    NoSegment {
+        /// Its path or name.
+        file: String,
+        /// As it was written.
+        segment: String,
+        /// The knob with its value.
+        knob: String,
+        /// Those that are there.
+        known: String,
+    },
     /// The network of a segment is refused.
     #[error("{file}, line {line}: segment `{}`: {error}", excerpt(segment))]
     Network {
@@ -230,10 +255,36 @@ pub fn parse_site(
     text: &str,
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<SiteSpec, SiteError> {
-    let told: SiteSpec<String> = toml::from_str(text).map_err(|e| SiteError::Parse {
+    parse_turned(file, text, &[], read)
+}
+
+/// The same with knobs of segments turned, by the segments' names.
+pub(super) fn parse_turned(
+    file: &str,
+    text: &str,
+    turned: &[(&str, &str)],
+    read: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<SiteSpec, SiteError> {
+    let mut told: SiteSpec<String> = toml::from_str(text).map_err(|e| SiteError::Parse {
         file: file.to_owned(),
         problem: excerpts(&e.to_string()),
     })?;
+    for (name, knob) in turned {
+        let own = told.segment.iter_mut().find(|one| one.name == *name);
+        let Some(segment) = own else {
+            let names = told
+                .segment
+                .iter()
+                .map(|one| excerpt(&one.name).to_string());
+            return Err(SiteError::NoSegment {
+                file: file.to_owned(),
+                segment: (*name).to_owned(),
+                knob: (*knob).to_owned(),
+                known: names.take(PARTS_MAX).collect::<Vec<_>>().join(", "),
+            });
+        };
+        segment.network += &format!(":{knob}");
+    }
     let mut segment: Vec<Segment> = Vec::new();
     // One more than a site may have, which is told.
     let mut room = SITE_HOSTS_MAX.saturating_add(1);
