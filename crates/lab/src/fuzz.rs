@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 
 use serde::de::DeserializeOwned;
-use sonde_link::{Answer, Edit, FrameId, Kind, Mark, Port};
+use sonde_link::{Answer, Edit, FrameId, Kind, Mark, Piece, Port};
 
 use crate::control::{self, HostAnswer, HostRequest, Request};
 use crate::exec::{ExecRequest, FromInit, ToProgram, pack, unpack};
@@ -55,7 +55,9 @@ pub fn frame(bytes: &[u8], hosts: u8) {
         hops: 1,
         what,
     });
-    for edit in answers.into_iter().chain([Edit::Routed { by, hops: 2 }]) {
+    let pieces = [None, Some(Piece { offset: 8, len: 1 })];
+    let routed = pieces.map(|piece| Edit::Routed { by, hops: 2, piece });
+    for edit in answers.into_iter().chain(routed) {
         if let Some(edited) = wire::edited(bytes, edit, Port(0), &all) {
             assert!(edited.len() >= wire::HEADER + 20, "it has its header");
         }

@@ -24,7 +24,7 @@ mod addresses;
 
 pub use addresses::addresses;
 pub(crate) use addresses::{Addresses, MAC};
-use sonde_link::{Answer, Class, Ecn, Edit, Frame, FrameId, Kind, Mark, Port, Routed, To};
+use sonde_link::{Answer, Class, Ecn, Edit, Frame, FrameId, Kind, Mark, Piece, Port, Routed, To};
 use sonde_units::Bytes;
 use std::net::Ipv4Addr;
 
@@ -119,7 +119,8 @@ fn routed(ip: &[u8], addresses: &Addresses) -> Option<Routed> {
     (is_echo || !addresses.is_router(to)).then_some(Routed {
         to,
         ttl: head[8],
-        is_whole: head[6] & 0x40 != 0,
+        // One with options is not cut up: which of them a fragment has is of each option.
+        is_whole: head[6] & 0x40 != 0 || head[0] & 0xf != 5,
     })
 }
 
@@ -134,7 +135,13 @@ pub(crate) fn edited(frame: &[u8], edit: Edit, to: Port, addresses: &Addresses) 
     let (_, ip) = frame.split_first_chunk::<HEADER>()?;
     let (by, datagram) = match edit {
         Edit::None => return None,
-        Edit::Routed { by, hops } => (by, sent_on(ip, hops)?),
+        Edit::Routed { by, hops, piece } => {
+            let datagram = sent_on(ip, hops)?;
+            match piece {
+                None => (by, datagram),
+                Some(piece) => (by, cut(&datagram, piece)?),
+            }
+        }
         Edit::Answer { of, by, hops, what } => {
             let ttl = TTL.saturating_sub(hops);
             let datagram = match what {
@@ -164,6 +171,36 @@ fn sent_on(ip: &[u8], hops: u8) -> Option<Vec<u8>> {
     let sum = u16::from_be_bytes([head[10], head[11]]);
     [head[10], head[11]] = changed(sum, before, after).to_be_bytes();
     Some(datagram)
+}
+
+/// A fragment of a datagram, which may be one itself.
+fn cut(ip: &[u8], piece: Piece) -> Option<Vec<u8>> {
+    /// More fragments follow; and where this one begins, in eights of bytes.
+    const MORE: u16 = 0x2000;
+    const OFFSET: u16 = 0x1fff;
+    let (header, rest) = parts(ip)?;
+    let begin = usize::from(piece.offset);
+    let end = begin.checked_add(usize::from(piece.len))?;
+    let own = rest.get(begin..end)?;
+    let mut all = header.to_vec();
+    let head: &mut [u8; IP] = all.first_chunk_mut()?;
+    let length = u16::try_from(header.len().checked_add(own.len())?).ok()?;
+    [head[2], head[3]] = length.to_be_bytes();
+    let before = u16::from_be_bytes([head[6], head[7]]);
+    let offset = (before & OFFSET).checked_add(piece.offset / 8)?;
+    let more = if end < rest.len() {
+        MORE
+    } else {
+        before & MORE
+    };
+    [head[6], head[7]] = (before & !(MORE | OFFSET) | more | offset & OFFSET).to_be_bytes();
+    [head[10], head[11]] = [0, 0];
+    let sum = checksum(&all).to_be_bytes();
+    for (place, byte) in all.iter_mut().skip(10).zip(sum) {
+        *place = byte;
+    }
+    all.extend(own);
+    Some(all)
 }
 
 /// The answer to a request for an echo.
@@ -479,11 +516,36 @@ mod tests {
             Kind::Ip
         );
         assert_eq!(edited(&frame, Edit::None, Port(2), &all), None);
-        let edit = Edit::Routed {
+        let edit = |piece| Edit::Routed {
             by: Port(7),
             hops: 2,
+            piece,
         };
-        let came = edited(&frame, edit, Port(2), &all).unwrap();
+        // Of 12 bytes behind the header the first eight and the others, of what was the second fragment of a longer one.
+        let mut second = datagram(near, far, 9);
+        [second[6], second[7]] = [0x20, 0x03];
+        let second = to_router(&all, &second);
+        for (offset, len, flags) in [(0, 8, [0x20, 0x03]), (8, 4, [0x20, 0x04])] {
+            let piece = edit(Some(Piece { offset, len }));
+            let came = edited(&second, piece, Port(2), &all).unwrap();
+            let (begin, len) = (usize::from(offset) + HEADER + IP, usize::from(len));
+            assert_eq!(came.len(), HEADER + IP + len);
+            assert_eq!(usize::from(came[HEADER + 3]), IP + len);
+            assert_eq!(came[HEADER + 6..HEADER + 8], flags);
+            assert_eq!((came[HEADER + 8], header_sum(&came)), (7, 0xffff));
+            assert_eq!(came[HEADER + IP..], second[begin..begin + len]);
+        }
+        let last = edited(
+            &frame,
+            edit(Some(Piece { offset: 8, len: 4 })),
+            Port(2),
+            &all,
+        )
+        .unwrap();
+        assert_eq!(last[HEADER + 6..HEADER + 8], [0x40, 0x01]);
+        let beyond = edit(Some(Piece { offset: 8, len: 8 }));
+        assert_eq!(edited(&frame, beyond, Port(2), &all), None);
+        let came = edited(&frame, edit(None), Port(2), &all).unwrap();
         assert_eq!(
             (&came[..6], &came[6..12]),
             (&all.mac(Port(2))[..], &all.mac(Port(7))[..])

@@ -65,6 +65,34 @@ pub(crate) struct Datagram {
     pub hops: u8,
     /// It is a router's answer to what had this name: of that interface, and which.
     pub answer: Option<(Port, Answer)>,
+    /// What of it this is, where a router cut it up.
+    pub piece: Option<Piece>,
+}
+
+/// A fragment that a router made of a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes behind the datagram's header that come before it.
+    pub offset: u16,
+    /// Bytes behind its own header, above 0.
+    pub len: u16,
+}
+
+/// Bytes of an IPv4 header without options: a datagram with some is not cut up.
+pub(crate) const IP_HEADER: u64 = 20;
+
+impl Piece {
+    /// The pieces of what has `len` layer-3 bytes and is this piece of a datagram already, none longer than `mtu`: all but the last carry a
+    /// multiple of 8 bytes (RFC 791 §3.2).
+    pub(crate) fn cut(whole: Option<Self>, len: u64, mtu: u64) -> impl Iterator<Item = Self> {
+        let begin = whole.map_or(0, |piece| u64::from(piece.offset));
+        let payload = len.saturating_sub(IP_HEADER);
+        let most = (mtu.saturating_sub(IP_HEADER) / 8 * 8).max(8);
+        (0..payload.div_ceil(most)).map(move |number| Self {
+            offset: (begin + number * most).min(u16::MAX.into()) as u16,
+            len: most.min(payload - number * most) as u16,
+        })
+    }
 }
 
 impl Datagram {
@@ -78,6 +106,7 @@ impl Datagram {
             is_whole,
             hops: 0,
             answer: None,
+            piece: None,
         }
     }
 }

@@ -44,7 +44,7 @@ pub use counters::{AccessCounters, Counters, FlowCounters, PortCounters};
 pub use fabric::{Fabric, build, build_with};
 pub use fault::Fault;
 pub(crate) use frame::Datagram;
-pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Port, Routed, To};
+pub use frame::{Class, Ecn, Frame, FrameId, GroupId, Kind, Piece, Port, Routed, To};
 pub use framing::{Bursts, CELL_PAYLOAD, CELL_WIRE, Encapsulation, Fill, Framing};
 pub use graph::{Assign, Assignment, Layout, PortLine, Site, Trunk, Wire};
 pub use host::HostSpec;

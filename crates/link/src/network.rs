@@ -7,7 +7,7 @@
 //!          is called. An idle network has no events.
 //! Checked: `tests/properties.rs`.
 
-use crate::{Class, Counters, Fault, Flow, Frame, FrameId, Port};
+use crate::{Class, Counters, Fault, Flow, Frame, FrameId, Piece, Port};
 use sonde_units::{Instant, Span};
 use thiserror::Error;
 
@@ -200,6 +200,8 @@ pub enum Edit {
         by: Port,
         /// How many.
         hops: u8,
+        /// What of it this is, where one cut it up; the other pieces arrive by themselves.
+        piece: Option<Piece>,
     },
     /// One answered it, to its sender.
     Answer {

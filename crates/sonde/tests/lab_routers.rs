@@ -86,6 +86,48 @@ fn programs_run_over_routers_and_the_virtual_clock_says_the_same() {
 }
 
 #[test]
+fn routers_cut_up_what_is_too_long() {
+    const UDP: &str = r#"
+import hashlib, socket, sys
+data = bytes(range(256)) * 15
+if sys.argv[1] == "receive":
+    there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    there.bind(("", 7000))
+    there.settimeout(10)
+    open("listens", "w").close()
+    for _ in range(20): assert there.recv(1 << 16) == data
+    print("received 20 of", len(data))
+else:
+    here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    # IP_MTU_DISCOVER, IP_PMTUDISC_DONT: they may be cut up on the way.
+    here.setsockopt(socket.IPPROTO_IP, 10, 0)
+    for _ in range(20): here.sendto(data, ("far-1", 7000))
+"#;
+    if !has("ping") {
+        return;
+    }
+    for case in attachments() {
+        let stage = Stage::new(case);
+        let (file, ledger) = (site(&stage), stage.path("ledger"));
+        std::fs::write(stage.path("udp.py"), UDP).unwrap();
+        // 3,840 bytes are a frame of the ring, and three of the Ethernet; both ways in the echo.
+        let script = "sonde lab exec far-1 -- /usr/bin/python3 udp.py receive & until [ -e listens ]; do sleep 0.05; done
+            /usr/bin/python3 udp.py send; wait
+            ping -q -c 3 -i 0.1 -W 2 -M dont -s 4000 far-2 | grep -o '3 received'";
+        let outcome = on_h1(&stage, &["--site", &file, "--ledger", &ledger], script);
+        let want = ["received 20 of 3840", "3 received"];
+        assert_eq!(lines(&outcome), want, "{case:?}: {outcome}");
+        let replay = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        assert!(
+            replay
+                .out
+                .contains("same admissions, same order, same losses"),
+            "{replay}"
+        );
+    }
+}
+
+#[test]
 fn streams_and_ranks_cross_subnets() {
     let tools = [
         (

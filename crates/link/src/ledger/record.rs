@@ -8,8 +8,8 @@
 
 use super::Entry;
 use crate::{
-    Admission, Answer, Cause, Class, Ecn, Edit, Frame, FrameId, GroupId, Kind, Mark, Place, Port,
-    Routed, To,
+    Admission, Answer, Cause, Class, Ecn, Edit, Frame, FrameId, GroupId, Kind, Mark, Piece, Place,
+    Port, Routed, To,
 };
 use sonde_units::{Bytes, Instant};
 
@@ -233,7 +233,13 @@ impl Record {
     fn edit(&mut self, edit: &Edit) {
         let (kind, by, hops) = match *edit {
             Edit::None => return,
-            Edit::Routed { by, hops } => (1, by, hops),
+            Edit::Routed { by, hops, piece } => {
+                if let Some(Piece { offset, len }) = piece {
+                    self.u16(24, len);
+                    self.u16(36, offset);
+                }
+                (1, by, hops)
+            }
             Edit::Answer { of, by, hops, what } => {
                 let (answer, mtu) = match what {
                     Answer::Echo => (0, 0),
@@ -256,9 +262,12 @@ impl Record {
         let answers = [Answer::Echo, Answer::TimeExceeded, Answer::TooLong { mtu }];
         let what = pick(&answers, self.0[43]).ok_or("has an unknown answer")?;
         let (by, of, hops) = (Port(self.read_u16(34)), Port(self.read_u16(36)), self.0[44]);
+        // No piece is empty.
+        let (offset, len) = (of.0, mtu);
+        let piece = (len > 0).then_some(Piece { offset, len });
         let edits = [
             Edit::None,
-            Edit::Routed { by, hops },
+            Edit::Routed { by, hops, piece },
             Edit::Answer { of, by, hops, what },
         ];
         pick(&edits, self.0[42]).ok_or("has an unknown edit")
@@ -353,7 +362,18 @@ pub(super) mod tests {
         let port = || any::<u16>().prop_map(Port);
         prop_oneof![
             Just(Edit::None),
-            (port(), any::<u8>()).prop_map(|(by, hops)| Edit::Routed { by, hops }),
+            (port(), any::<u8>()).prop_map(|(by, hops)| Edit::Routed {
+                by,
+                hops,
+                piece: None
+            }),
+            (port(), any::<u8>(), any::<u16>(), 1..=u16::MAX).prop_map(
+                |(by, hops, offset, len)| Edit::Routed {
+                    by,
+                    hops,
+                    piece: Some(Piece { offset, len })
+                }
+            ),
             (port(), port(), any::<u8>(), answer).prop_map(|(of, by, hops, what)| Edit::Answer {
                 of,
                 by,

@@ -10,7 +10,7 @@
 //!          What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
 //!          router answers is routed to its sender under the same name, told by the [`Edit`] of its arrival.
 //! Source:  IEEE 802.1D-1998 §7.7 to §7.9; RFC 1812. Deviations: the tree is fixed, no bridge sends frames of its own, and the switch of a star
-//!          knows its own stations from the start; routers know the link addresses of hosts, and cut nothing up.
+//!          knows its own stations from the start; routers know the link addresses of hosts, and answer nothing about fragments.
 //! Checked: `tests/site.rs`, `tests/router.rs`.
 
 pub(crate) mod catalogue;
@@ -45,6 +45,8 @@ struct Book {
     alive: u32,
     /// Hosts whose copies are neither delivered nor lost.
     left: Left,
+    /// Bytes behind the header that have not come yet, where a router cut it up.
+    missing: u64,
 }
 
 enum Left {
@@ -365,7 +367,13 @@ impl Internetwork {
         };
         // A frame that a fault doubled comes twice.
         if is_for {
-            book.left.take(to);
+            // Of one that was cut up the last piece completes the copy.
+            let piece = hop.datagram.and_then(|datagram| datagram.piece);
+            let came = piece.map_or(0, |piece| u64::from(piece.len));
+            book.missing = book.missing.saturating_sub(came);
+            if book.missing == 0 {
+                book.left.take(to);
+            }
             let counted = &mut self.delivered[usize::from(to.0)];
             *counted = (counted.0 + 1, counted.1 + hop.len);
             self.events.push_back(Event::Deliver {
@@ -548,7 +556,7 @@ impl Hop {
                 ..
             }) => Edit::Answer { of, by, hops, what },
             Some(Datagram { hops: 0, .. }) => Edit::None,
-            Some(Datagram { hops, .. }) => Edit::Routed { by, hops },
+            Some(Datagram { hops, piece, .. }) => Edit::Routed { by, hops, piece },
         }
     }
 }
@@ -578,6 +586,7 @@ impl Network for Internetwork {
             frame,
             alive: 1,
             left,
+            missing: 0,
         });
         let admission = self.put(now, book, hop, self.at[usize::from(frame.from.0)], Mark::Ok);
         if admission == Admission::Blocked {

@@ -1,13 +1,15 @@
 //! What joins segments while it runs: bridges and routers.
 //!
 //! Model:   a frame is taken in when its last bit has come, if there is room for it. It has the processor after those before it, and waits then at
-//!          the interface that it leaves by until its station may send. A bridge learns where ports are; a router has its table from the file.
-//! Source:  IEEE 802.1D-1998 §7.7 (forwarding), §7.8 (learning), §7.9 (ageing); RFC 1812 §5.3.1 (TTL), §4.3.2 (errors), RFC 792 (their length:
+//!          the interface that it leaves by until its station may send. A bridge learns where ports are; a router has its table from the file,
+//!          and cuts up what is too long for the next segment: each piece has the processor by itself, and is lost by itself.
+//! Source:  IEEE 802.1D-1998 §7.7 (forwarding), §7.8 (learning), §7.9 (ageing); RFC 791 §3.2 (fragments); RFC 1812 §5.3.1 (TTL), §4.3.2 (errors), RFC 792 (their length:
 //!          the header and 8 bytes of the datagram).
 //! Checked: `tests/site.rs`, `tests/router.rs`.
 
 use super::part::Heard;
 use super::{Hop, Internetwork, Left};
+use crate::frame::{IP_HEADER, Piece};
 use crate::network::{Admission, Cause, Mark, Place};
 use crate::{Answer, Datagram, Port, To};
 use sonde_units::{Bytes, Instant, Span};
@@ -164,10 +166,10 @@ impl Internetwork {
         let Some(datagram) = hop.datagram else {
             return lost(self, Cause::NoSuchPort);
         };
-        // Nothing is answered about an answer.
-        let refuse = |this: &mut Self, what, cause| match datagram.answer {
-            None => this.answer(at, (number, interface), book, hop, mark, what),
-            Some(_) => lost(this, cause),
+        // Nothing is answered about an answer, nor about a fragment.
+        let refuse = |this: &mut Self, what, cause| match (datagram.answer, datagram.piece) {
+            (None, None) => this.answer(at, (number, interface), book, hop, mark, what),
+            _ => lost(this, cause),
         };
         if self.nodes[number].has(datagram.to) {
             return refuse(self, Answer::Echo, Cause::NoSuchPort);
@@ -183,20 +185,33 @@ impl Internetwork {
             let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
             return refuse(self, Answer::TooLong { mtu }, Cause::TooLong);
         }
-        if hop.len.0 > mtu {
-            return lost(self, Cause::TooLong);
-        }
-        let hop = Hop {
+        let sent = |len, piece| Hop {
             from: self.nodes[number].port(out),
             to: To::One(next.unwrap_or(datagram.to)),
+            len,
             datagram: Some(Datagram {
                 ttl: datagram.ttl - 1,
                 hops: datagram.hops + 1,
+                piece,
                 ..datagram
             }),
-            ..hop
         };
-        if self.queue(at, number, (book, hop, mark), vec![out]) {
+        let pieces = match hop.len.0 > mtu {
+            false => vec![sent(hop.len, datagram.piece)],
+            true => Piece::cut(datagram.piece, hop.len.0, mtu)
+                .map(|piece| sent(Bytes(IP_HEADER + u64::from(piece.len)), Some(piece)))
+                .collect(),
+        };
+        if let (Some(book), 2..) = (self.books.get_mut(book), pieces.len())
+            && datagram.piece.is_none()
+        {
+            book.missing = hop.len.0 - IP_HEADER;
+        }
+        let mut has_room = true;
+        for piece in pieces {
+            has_room &= self.queue(at, number, (book, piece, mark), vec![out]);
+        }
+        if has_room {
             self.nodes[number].counts.forwarded += 1;
         } else {
             lost(self, Cause::Overflow);
@@ -233,6 +248,7 @@ impl Internetwork {
                 is_whole: true,
                 hops: 0,
                 answer: Some((self.nodes[number].port(interface), what)),
+                piece: None,
             }),
         };
         // From here on its sender waits for it.
