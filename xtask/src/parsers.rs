@@ -103,6 +103,7 @@ const PARSERS: &[&str] = &[
     "crates/sonde/src/any_path.rs",
     "crates/sonde/src/messages.rs",
     "crates/sonde/src/plan/mod.rs",
+    "crates/sonde/src/plan/network.rs",
     "crates/sonde/src/plan/testbed.rs",
     "crates/sonde/src/serve/request.rs",
     "crates/stats/src/series/parts.rs",

@@ -8,6 +8,7 @@ mod credit;
 mod crossbar;
 mod drive;
 mod faults;
+mod fragments;
 mod hosted;
 mod loads;
 mod properties;

@@ -368,7 +368,8 @@ impl<'a> Index<'a> {
     }
 
     /// Whether an emulated network, by its description, loses or overtakes nothing between two hosts that it holds back. With
-    /// faults or background traffic of the user's own it may: what is lost there is what was asked for.
+    /// faults or background traffic of the user's own it may, and a site with bridges or routers whose buffers are full: what is lost there
+    /// is what was asked for.
     pub fn is_lossless(&self, line: &Line) -> bool {
         let Some(record) = self.network(&line.network) else {
             return false;
@@ -379,7 +380,8 @@ impl<'a> Index<'a> {
         held && spec.is_some_and(|text| {
             !text.lines().any(|line| {
                 let (key, value) = line.split_once('=').unwrap_or((line, ""));
-                matches!(key.trim(), "[[fault]]" | "[[load]]")
+                let is_part = |part: &&str| key.trim().ends_with(&format!("{part}]]"));
+                ["fault", "load", "bridge", "router"].iter().any(is_part)
                     || matches!(key.trim(), "loss" | "reorder")
                         && value.chars().any(|c| ('1'..='9').contains(&c))
             })

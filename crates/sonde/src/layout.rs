@@ -6,12 +6,15 @@
 //!          `all_pairs_of_four_hosts_take_ten_seconds`.
 
 mod estimate;
+mod network;
 #[cfg(test)]
 pub mod planted;
 mod references;
 mod together;
 
 use estimate::launch_ns;
+pub use network::TestNetwork;
+use network::{kept_circuits, machines_apart, without_rate};
 pub use references::references;
 
 use crate::any_path::AnyPath;
@@ -19,13 +22,12 @@ use crate::failure::Failure;
 use crate::flows::Rounds;
 use crate::kernel::KernelRequest;
 use crate::library::Ranks;
-use crate::model::{self, Modelled};
+use crate::model;
 use crate::networks;
 use crate::pattern;
 use crate::plan::{self, Lost, Mode, Plan, ProbeKind, ProbePlan, Work};
 use sonde_fleet::Load;
 use sonde_lab::Profile;
-use sonde_link::Law;
 use sonde_measure::files::{Files, FilesPath};
 use sonde_measure::spec::{NO_STAMPS, NO_START};
 use sonde_measure::{
@@ -34,45 +36,6 @@ use sonde_measure::{
 };
 use sonde_probe::host::Setting;
 use sonde_probe::library::Task;
-
-/// One network of one testbed, with what a cell needs to know of it.
-#[derive(Debug, Clone)]
-pub struct TestNetwork {
-    /// What the hosts are.
-    pub testbed: Testbed,
-    /// Its name in all rows.
-    pub name: String,
-    /// The model; none where it is real.
-    pub model: Option<Modelled>,
-    /// The largest IP packet, where it is known.
-    pub mtu: Option<u64>,
-    /// The hosts' names.
-    pub hosts: Vec<String>,
-    /// The hosts' settings.
-    pub profile: Option<Profile>,
-    /// How they are attached.
-    pub attachment: Option<String>,
-}
-
-impl TestNetwork {
-    /// The hosts that all launches are between, by their index: what the plan says, else of a site the path that its model is of.
-    fn pair(&self, plan: &Plan) -> Result<Option<(usize, usize)>, Failure> {
-        let of_site = || self.model.as_ref().and_then(|model| model.pair);
-        Ok(plan.testbed.between(&self.hosts)?.or_else(of_site))
-    }
-
-    /// The hosts that a cell of this block is measured among.
-    fn hosts_of(&self, block: &Block) -> Vec<String> {
-        let of_path = self.model.as_ref().and_then(|model| model.pair);
-        let pair = block
-            .pair
-            .filter(|_| of_path.is_some() && block.is_of_two());
-        match pair {
-            Some((src, dst)) => [src, dst].map(|host| self.hosts[host].clone()).to_vec(),
-            None => self.hosts.clone(),
-        }
-    }
-}
 
 /// What is launched as one.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,22 +62,6 @@ pub struct Block {
     pub pair: Option<(usize, usize)>,
     /// Below its rate the highest is looked for at which no more is lost.
     pub lost: Option<Lost>,
-}
-
-/// Why a path cannot be had between these hosts, with the remedy.
-fn machines_apart(net: &TestNetwork, block: &Block) -> Option<String> {
-    let path = block.path();
-    if block.ranks().is_some_and(Ranks::is_on_one_host) {
-        return None;
-    }
-    let hosts = match net.testbed {
-        Testbed::Local => return None,
-        Testbed::Lab => "the lab's hosts are apart like machines",
-        _ => "these are different machines",
-    };
-    path.is_within_machine().then(|| {
-        format!("{path} joins processes of one machine, and {hosts}: use `--testbed local`")
-    })
 }
 
 impl Block {
@@ -480,29 +427,6 @@ fn of_probe(
     Ok(all)
 }
 
-/// Why a start cannot be cold: of the circuits over several segments none is between the two hosts, and only such are taken down.
-fn kept_circuits(net: &TestNetwork, block: &Block) -> Option<String> {
-    let keeps = net.model.as_ref()?.keeps_circuits() && block.kind() == ProbeKind::Startup;
-    keeps.then(|| {
-        format!(
-            "the circuits of {} between hosts and routers stay up: a cold start is measured on one of its networks alone",
-            net.name
-        )
-    })
-}
-
-/// Why background traffic cannot be on an emulated network.
-fn without_rate(net: &TestNetwork, block: &Block) -> Option<String> {
-    let load = block.load.as_ref()?;
-    let has_none = net.model.as_ref()?.line().is_none() && load.law != Law::Replay;
-    has_none.then(|| {
-        format!(
-            "{} has no rate of which background traffic could take a share",
-            net.name
-        )
-    })
-}
-
 /// Whether a probe is measured on a network. The plan's networks are the last of the networks, in its order.
 fn is_on(plan: &Plan, probe: &ProbePlan, nets: &[TestNetwork], index: usize) -> bool {
     let others = nets.len().saturating_sub(plan.networks.len());
@@ -604,6 +528,7 @@ pub fn cells(
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::model::Modelled;
     use crate::plan::{Effort, Kind, TestbedPlan};
     use std::collections::BTreeSet;
 

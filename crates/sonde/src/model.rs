@@ -134,11 +134,6 @@ impl Modelled {
         &self.site.name
     }
 
-    /// The names of a site's hosts.
-    pub fn names(&self) -> Vec<String> {
-        self.site.names().into_iter().map(str::to_owned).collect()
-    }
-
     /// The longest IP packet that comes through as one, in bytes.
     pub fn mtu(&self) -> u64 {
         self.path().mtu()
@@ -478,12 +473,13 @@ mod tests {
             let values: Vec<u64> = record.ceilings.iter().map(|one| one.value).collect();
             (record, values)
         };
-        let site = sonde_link::resolve_site("lace", &|_| Err("no file".into())).unwrap();
+        let site = sonde_link::resolve_site("sandia-trial", &|_| Err("no file".into())).unwrap();
         let path = Modelled::site(site.clone(), None).unwrap();
         let (record, [latency, tcp, startup]) = (of(&path).0, of(&path).1[..].try_into().unwrap());
         let back: SiteSpec = toml::from_str(&record.spec.unwrap()).unwrap();
         assert_eq!(back.names(), site.names());
-        assert_eq!(Some(latency), record.row.one_way_1b_ns);
+        // To the nanosecond below, and above.
+        assert!(record.row.one_way_1b_ns.unwrap() - latency <= 1);
         assert_eq!(Some(tcp), record.row.tcp_max_bps);
         assert!(startup >= latency && record.row.tcp_expected_bps.unwrap() <= tcp);
         // The same two hosts on the slowest of its networks alone: the way over more is longer, and no faster.
@@ -491,7 +487,7 @@ mod tests {
         let slowest = slowest.min_by_key(|one| one.line.rate).unwrap();
         let (_, alone) = of(&Modelled::network(slowest));
         assert!(
-            latency >= alone[0] && tcp <= alone[1],
+            latency > alone[0] && tcp <= alone[1],
             "{latency} {tcp} {alone:?}"
         );
     }

@@ -314,16 +314,24 @@ mod tests {
         ] {
             let (way, modern, era) = of(delay);
             assert_eq!(way, near + more, "{delay}");
-            // Large windows fill the line at any distance; one of 64 KiB is sent once in a round trip.
+            // A window of megabytes fills the line up to an ocean; the whole segments of one of 64 KiB come once in a round trip.
+            let large = Sender::modern();
+            let window = large.receive_window.min(large.send_buffer).0 * 8;
+            let due = most.min(window * 1_000_000_000 / (way + way).as_nanos());
             assert!(
-                modern <= most && modern > most * 99 / 100,
-                "{delay}: {modern} of {most}"
+                modern.abs_diff(due) * 50 <= due,
+                "{delay}: {modern} of {due}"
             );
             if more > Span::millis(10) {
-                let turn = (way + way).as_picos() as f64 / 1e12;
-                let due = 65_535.0 * 8.0 / turn;
-                let ratio = era as f64 / due;
-                assert!((0.93..1.08).contains(&ratio), "{delay}: {era} of {due}");
+                let segment = 9_180 - 40;
+                let window = (65_535 / segment * segment * 8) as f64;
+                let turns = 1e12 / (way + way).as_picos() as f64;
+                let (least, most) = (turns.floor() * window, turns.ceil() * window);
+                let era = era as f64;
+                assert!(
+                    era > 0.98 * least && era < 1.02 * most,
+                    "{delay}: {era} of {least} to {most}"
+                );
             }
         }
     }

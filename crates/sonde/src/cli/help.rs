@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 67] = [
+const OPTIONS: [(&str, &str, Shown); 69] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
@@ -52,6 +52,8 @@ const OPTIONS: [(&str, &str, Shown); 67] = [
     ("of", WHAT, LongOnly),
     ("testbed", WHERE, Always),
     ("network", WHERE, Always),
+    ("site", WHERE, Always),
+    ("between", WHERE, LongOnly),
     ("second-network", WHERE, Always),
     ("no-wire", WHERE, LongOnly),
     ("hosts", WHERE, LongOnly),

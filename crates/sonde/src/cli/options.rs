@@ -35,7 +35,7 @@ pub struct Common {
     /// --sites` or a file; several by commas.
     #[arg(long = "site", value_name = "NAME|FILE", value_delimiter = ',', conflicts_with_all = ["network_lists", "hosts"])]
     pub sites: Vec<String>,
-    /// The two hosts that launches are between, as in h1>h2 [default: every pair in turn; of a site its first and its last host].
+    /// The two hosts that repetitions are between, as in h1>h2 [default: every pair in turn; of a site its first and its last host].
     #[arg(long, value_name = "A>B", value_parser = flow)]
     pub between: Option<String>,
     /// Background load levels (0 to 1 of link capacity) in the lab's networks or between real hosts; all benchmarks repeat at each

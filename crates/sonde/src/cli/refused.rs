@@ -230,6 +230,8 @@ mod tests {
             "--strict" => vec!["--strict"],
             "--until-quiet" => vec!["--until-quiet", "--testbed", "a,b"],
             "--require" => vec!["--require", "latency<=1ms"],
+            "--site" => vec!["--site", "two-rooms"],
+            "--between" => vec!["--between", "h1>h2"],
             other => panic!("{other}"),
         };
         let common = |words: Vec<&str>| Line::parse_from([vec!["line"], words].concat()).common;

@@ -311,11 +311,9 @@ impl Task {
         }
         for network in &self.plan.networks {
             let config = self.lab_config(std::slice::from_ref(network))?;
+            let hosts = config.site.names().into_iter().map(str::to_owned);
+            let hosts = hosts.collect();
             let model = Modelled::of(network, config.site, testbed)?;
-            let hosts = match network.site {
-                true => model.names(),
-                false => testbed.host_names()?,
-            };
             nets.push(TestNetwork {
                 hosts,
                 ..TestNetwork::of_lab(model, config.profile)

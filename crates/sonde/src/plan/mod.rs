@@ -28,7 +28,7 @@ use crate::failure::Failure;
 use crate::require::Requirement;
 use serde::{Deserialize, Serialize};
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
-use sonde_fleet::{Allocation, Choice, Load};
+use sonde_fleet::{Allocation, Load};
 use sonde_lab::Profile;
 use sonde_measure::files::Operation;
 use sonde_measure::{Factors, KnobValues, Method, Run, Wait};
@@ -132,64 +132,6 @@ impl Default for ProfilePlan {
         Self {
             name: Profile::MODERN.to_string(),
         }
-    }
-}
-
-/// One network: of the lab, or of real hosts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NetworkPlan {
-    /// Lab: the selector, a name with knobs or a file. Real hosts: what it is called in all rows.
-    pub name: String,
-    /// Real hosts: its interface: one name for all (`ib0`), one for each host (`h1/ib0,h2/ib1`), or its subnet
-    /// (`10.9.1.0/24`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interface: Option<String>,
-    /// Lab: the name is that of a site, or a site's file: segments that bridges and routers join, with hosts of its own. Launches of two hosts are
-    /// between those that `between` of [testbed] names, else from the first to the last.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub site: bool,
-}
-
-impl NetworkPlan {
-    /// One of the lab.
-    pub fn lab(selector: &str) -> Self {
-        Self {
-            name: selector.into(),
-            interface: None,
-            site: false,
-        }
-    }
-
-    /// A site.
-    pub fn site(selector: &str) -> Self {
-        Self {
-            site: true,
-            ..Self::lab(selector)
-        }
-    }
-
-    /// As it is written on the command line for hosts of this kind; what is wrong with it is found by the plan's check.
-    pub fn of(kind: Kind, text: &str) -> Self {
-        match text.split_once('=').filter(|_| kind.is_real()) {
-            None => Self::lab(text),
-            Some((name, interface)) => Self {
-                interface: Some(interface.into()),
-                ..Self::lab(name)
-            },
-        }
-    }
-
-    /// The interfaces of real hosts.
-    ///
-    /// # Errors
-    /// It names none.
-    pub fn choice(&self) -> Result<Choice, Failure> {
-        let text = match &self.interface {
-            Some(interface) => format!("{}={interface}", self.name),
-            None => self.name.clone(),
-        };
-        text.parse().map_err(Failure::usage)
     }
 }
 
@@ -784,6 +726,7 @@ mod fill;
 mod flows;
 mod lost;
 mod lower;
+mod network;
 mod places;
 mod repeat;
 mod size;
@@ -793,6 +736,7 @@ mod usual;
 pub use flows::{FlowsPlan, host_number, prepared, senders};
 pub use lost::Lost;
 pub use lower::{BUDGET, SECOND, Work, apart};
+pub use network::NetworkPlan;
 pub use places::listed;
 pub use repeat::{Effort, Repeat};
 pub use size::size_text;

@@ -247,7 +247,10 @@ fn plans_of_papers_are_read() {
             let read = |path: &str| {
                 std::fs::read_to_string(root.join(path)).map_err(|error| error.to_string())
             };
-            sonde_link::resolve(&network.name, &read).unwrap();
+            match network.site {
+                true => drop(sonde_link::resolve_site(&network.name, &read).unwrap()),
+                false => drop(sonde_link::resolve(&network.name, &read).unwrap()),
+            }
         }
     }
 }

@@ -1,0 +1,90 @@
+//! The networks of testbeds that a plan is laid out on, and what cannot be measured on them.
+//!
+//! Checked: `a_network_without_a_rate_takes_no_load`, `blocks_are_the_product`.
+
+use super::Block;
+use crate::failure::Failure;
+use crate::library::Ranks;
+use crate::model::Modelled;
+use crate::plan::{Plan, ProbeKind};
+use sonde_lab::Profile;
+use sonde_link::Law;
+use sonde_measure::Testbed;
+
+/// One network of one testbed, with what a cell needs to know of it.
+#[derive(Debug, Clone)]
+pub struct TestNetwork {
+    /// What the hosts are.
+    pub testbed: Testbed,
+    /// Its name in all rows.
+    pub name: String,
+    /// The model; none where it is real.
+    pub model: Option<Modelled>,
+    /// The largest IP packet, where it is known.
+    pub mtu: Option<u64>,
+    /// The hosts' names.
+    pub hosts: Vec<String>,
+    /// The hosts' settings.
+    pub profile: Option<Profile>,
+    /// How they are attached.
+    pub attachment: Option<String>,
+}
+
+impl TestNetwork {
+    /// The hosts that all launches are between, by their index: what the plan says, else of a site the path that its model is of.
+    pub(super) fn pair(&self, plan: &Plan) -> Result<Option<(usize, usize)>, Failure> {
+        let of_site = || self.model.as_ref().and_then(|model| model.pair);
+        Ok(plan.testbed.between(&self.hosts)?.or_else(of_site))
+    }
+
+    /// The hosts that a cell of this block is measured among.
+    pub(super) fn hosts_of(&self, block: &Block) -> Vec<String> {
+        let of_path = self.model.as_ref().and_then(|model| model.pair);
+        let pair = block
+            .pair
+            .filter(|_| of_path.is_some() && block.is_of_two());
+        match pair {
+            Some((src, dst)) => [src, dst].map(|host| self.hosts[host].clone()).to_vec(),
+            None => self.hosts.clone(),
+        }
+    }
+}
+
+/// Why a path cannot be had between these hosts, with the remedy.
+pub(super) fn machines_apart(net: &TestNetwork, block: &Block) -> Option<String> {
+    let path = block.path();
+    if block.ranks().is_some_and(Ranks::is_on_one_host) {
+        return None;
+    }
+    let hosts = match net.testbed {
+        Testbed::Local => return None,
+        Testbed::Lab => "the lab's hosts are apart like machines",
+        _ => "these are different machines",
+    };
+    path.is_within_machine().then(|| {
+        format!("{path} joins processes of one machine, and {hosts}: use `--testbed local`")
+    })
+}
+
+/// Why a start cannot be cold: of the circuits over several segments none is between the two hosts, and only such are taken down.
+pub(super) fn kept_circuits(net: &TestNetwork, block: &Block) -> Option<String> {
+    let keeps = net.model.as_ref()?.keeps_circuits() && block.kind() == ProbeKind::Startup;
+    keeps.then(|| {
+        format!(
+            "the circuits of {} between hosts and routers stay up: a cold start is measured on one of its networks alone",
+            net.name
+        )
+    })
+}
+
+/// Why background traffic cannot be on an emulated network.
+pub(super) fn without_rate(net: &TestNetwork, block: &Block) -> Option<String> {
+    let load = block.load.as_ref()?;
+    let has_none = net.model.as_ref()?.line().is_none() && load.law != Law::Replay;
+    has_none.then(|| {
+        format!(
+            "{} has no rate of which background traffic could take a share",
+            net.name
+        )
+    })
+}
