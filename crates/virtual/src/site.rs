@@ -9,7 +9,7 @@ use crate::Clock;
 use crate::idle::{self, BEGUN, Built, TimeError, asked, fits, frame, hush, in_train, travel};
 use crate::loaded::{LoadedError, halves};
 use crate::meter::Reason;
-use crate::stream::{opening, watched};
+use crate::stream::{opening, steady, watched};
 use crate::tcp::Sender;
 use crate::tcp::traffic::{Flow, Traffic};
 use sonde_link::{Flow as Load, NetworkSpec, Port, SiteSpec, SpecError, join};
@@ -177,14 +177,19 @@ impl<'a> Between<'a> {
         if let Some(network) = self.alone() {
             return crate::tcp_expected(network, sender);
         }
-        let mtu = Bytes(self.mtu());
-        let times = self.networks().into_iter().map(|one| one.frame_time(mtu));
+        let (mtu, networks) = (Bytes(self.mtu()), self.networks());
+        let times = networks.iter().map(|one| one.frame_time(mtu));
         let slowest = times.max().unwrap_or_default();
         let turn = self.turn(mtu).map(|(_, back)| back).unwrap_or_default();
-        let begin = Instant::START + opening(turn, slowest, mtu, sender).max(SECOND);
+        let warm_up = opening(turn, slowest, mtu, sender).max(SECOND);
+        let mut traffic = self.traffic(sender, &[self], None)?;
+        let networks: Vec<_> = networks.iter().collect();
+        if let Some(rate) = steady(&mut traffic, &networks, warm_up, SECOND)? {
+            return Ok(rate);
+        }
         let mut traffic = self.traffic(sender, &[self], None)?;
         traffic.begin(0);
-        let (rates, _) = watched(&mut traffic, 1, begin, SECOND)?;
+        let (rates, _) = watched(&mut traffic, 1, Instant::START + warm_up, SECOND)?;
         Ok(rates.first().copied().unwrap_or(0))
     }
 

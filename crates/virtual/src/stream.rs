@@ -82,11 +82,23 @@ fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Res
         return mean(spec, sender);
     }
     let mut traffic = traffic(spec, sender, &[(NEAR, FAR)], None)?;
+    let rate = steady(&mut traffic, &[spec], warm_up, length)?;
+    rate.map_or_else(|| mean(spec, sender), Ok)
+}
+
+/// The rate of the first flow in `length` after `warm_up` over these networks; none where something is lost or overtaken before.
+pub(crate) fn steady(
+    traffic: &mut Traffic<Built>,
+    networks: &[&NetworkSpec],
+    warm_up: Span,
+    length: Span,
+) -> Result<Option<u64>, Reason> {
     let start = traffic.now();
     let cap = traffic.cap();
     let mut meter = Meter::new(start, warm_up, length, ENOUGH.max(8 * cap));
     let end = meter.until().since(start);
-    let stands = spec.circuits.is_none_or(|circuits| {
+    let mut circuits = networks.iter().filter_map(|one| one.circuits);
+    let stands = circuits.all(|circuits| {
         circuits.signalling == Signalling::Pvc || circuits.resolution_lifetime > end
     });
     // The window stands still when it has been at its cap for two turns of it.
@@ -100,10 +112,10 @@ fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Res
                 in_order: true,
                 ..
             } => (at, bytes),
-            Outcome::Arrived { .. } => return mean(spec, sender),
+            Outcome::Arrived { .. } => return Ok(None),
             Outcome::Lost { place, cause, .. } => {
                 recoverable(place, cause)?;
-                return mean(spec, sender);
+                return Ok(None);
             }
             Outcome::Other => continue,
         };
@@ -118,7 +130,7 @@ fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Res
             break;
         }
     }
-    meter.rate()
+    meter.rate().map(Some)
 }
 
 fn bounded(spec: &NetworkSpec) -> Result<(), Reason> {
