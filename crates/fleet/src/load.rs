@@ -72,7 +72,7 @@ impl Load {
     /// share one line, which is to have this level. Level 0 ends those before.
     pub fn to_hosts(&self, site: &SiteSpec, hosts: &[u16]) -> Vec<Flow> {
         let ends = site.ends();
-        let segment = |host: &u16| ends.get(usize::from(*host)).map(|end| end.segment);
+        let segment = |host: &u16| ends.get(usize::from(*host)).map(|end| end.carrier);
         let is_shared = |number: usize| {
             let segment = site.segment.get(number);
             segment.is_some_and(|one| is_one_line(&one.network))

@@ -11,7 +11,7 @@ use crate::control::HostConfig;
 use crate::host::{HostError, file};
 use crate::wire::Addresses;
 use crate::{account, exec, libraries};
-use sonde_link::{Port, SiteSpec, Subnets, names_of};
+use sonde_link::{By, Port, SiteSpec, Subnets, names_of};
 use sonde_sys::mount::{self, Without};
 use sonde_sys::sysctl;
 use std::collections::BTreeMap;
@@ -193,7 +193,8 @@ impl<'a> Tables<'a> {
                 add(*port, names);
             }
         }
-        for (number, router) in self.site.router.iter().enumerate() {
+        let routers = self.site.router.iter().enumerate();
+        for (number, router) in routers.filter(|(_, one)| one.by == By::Model) {
             for ((port, _), segment) in self.subnets.interfaces(number).zip(&router.joins) {
                 let whole = format!("{}-{segment}", router.name);
                 match router.joins.first() == Some(segment) {

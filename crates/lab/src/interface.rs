@@ -60,6 +60,12 @@ impl Plan<'_> {
         format!("eth{}", self.network.0)
     }
 
+    /// Whether the host of a port is a router.
+    fn sends_on(&self, number: sonde_link::Port) -> bool {
+        let end = self.subnets.ends.get(usize::from(number.0));
+        end.is_some_and(|end| self.subnets.sends_on(end.host))
+    }
+
     /// Whether neighbours are set, so that nobody asks for them.
     fn knows_neighbours(&self) -> bool {
         self.addresses.neighbours() >= NEIGHBOURS
@@ -104,6 +110,9 @@ pub(crate) fn build(
             sysctl::write(name, &value)?;
         }
         neighbours(&name)?;
+        if plan.sends_on(number) {
+            send_on(&name)?;
+        }
         // What a host of several interfaces is sent may come by another one than its answer takes.
         for of in ["all", &name] {
             sysctl::write(&format!("net/ipv4/conf/{of}/rp_filter"), "0")?;
@@ -283,6 +292,17 @@ fn neighbours(name: &str) -> Result<()> {
         ("base_reachable_time_ms", "3600000"),
     ] {
         sysctl::write(&format!("net/ipv4/neigh/{name}/{key}"), value)?;
+    }
+    Ok(())
+}
+
+/// The host sends on what is for others. It answers each datagram that it cannot send on, and redirects nobody: of two virtual LANs on one line
+/// each host keeps to its own.
+fn send_on(name: &str) -> Result<()> {
+    sysctl::write("net/ipv4/ip_forward", "1")?;
+    sysctl::write("net/ipv4/icmp_ratelimit", "0")?;
+    for of in ["all", name] {
+        sysctl::write(&format!("net/ipv4/conf/{of}/send_redirects"), "0")?;
     }
     Ok(())
 }

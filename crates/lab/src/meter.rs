@@ -339,6 +339,7 @@ mod tests {
             host,
             number: 0,
             segment: 0,
+            carrier: 0,
             station: host,
         }
     }

@@ -224,6 +224,7 @@ const KNOBS: &[Knob] = &[
     Knob("loss", "path", "loss", Share),
     Knob("reorder", "path", "reorder", Share),
     Knob("reorder_by", "path", "reorder_by", Time),
+    Knob("jitter", "path", "jitter", Time),
 ];
 
 /// What people also call a knob.
@@ -231,10 +232,6 @@ const KNOB_ALIASES: &[(&str, &str)] = &[("bandwidth", "rate"), ("bw", "rate")];
 
 /// What other tools have as a knob and a network has not, with what there is.
 const NOT_KNOBS: &[(&str, &str)] = &[
-    (
-        "jitter",
-        "delays vary by a load (`--load 0.6`), or frame by frame by `reorder=5%:reorder_by=1ms`",
-    ),
     (
         "duplicate",
         "frames are duplicated by a script or by `sonde lab tell duplicate h2 1%`",

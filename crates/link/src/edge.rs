@@ -11,10 +11,13 @@ use crate::calendar::Calendar;
 use crate::fault::state::{Arrival, Faults, Reception, Verdict};
 use crate::load::GHOST;
 use crate::network::{Cause, Change, Edit, Event, Mark, Place};
-use crate::path::Path;
-use crate::{Class, Counters, Fault, Frame, FrameId, NetworkSpec, Port};
+use crate::path::{Jitter, Path};
+use crate::{Class, Counters, Fault, Frame, FrameId, GroupId, NetworkSpec, Port, To};
 use sonde_units::{Instant, Span};
 use std::collections::{BTreeMap, VecDeque};
+
+/// By group: its stations.
+pub(crate) type Groups = BTreeMap<GroupId, Vec<Port>>;
 
 /// The books of one network.
 pub(crate) struct Edge {
@@ -22,10 +25,13 @@ pub(crate) struct Edge {
     pub ports: u16,
     /// What is counted.
     pub counters: Counters,
+    /// The stations of each group; a frame to another one is for all.
+    pub groups: Groups,
     events: VecDeque<Event>,
     /// Copies that are still inside, of frames with more than one.
     copies: BTreeMap<FrameId, u16>,
     path: Path,
+    jitter: Option<Jitter>,
     held: Calendar<Arrival>,
     /// None until the first fault of a station.
     faults: Option<Box<Faults>>,
@@ -39,9 +45,11 @@ impl Edge {
             seed,
             ports,
             counters: Counters::new(ports),
+            groups: Groups::new(),
             events: VecDeque::new(),
             copies: BTreeMap::new(),
             path: Path::new(spec.path, seed),
+            jitter: Jitter::new(spec.path, ports, seed),
             held: Calendar::new(),
         }
     }
@@ -65,6 +73,9 @@ impl Edge {
     pub fn step(&mut self) {
         match self.held.pop() {
             Some((at, arrival)) if arrival.judged => self.receive(at, arrival),
+            Some((at, arrival)) if arrival.late => {
+                self.judge(at, &arrival.frame, arrival.to, arrival.mark);
+            }
             Some((at, arrival)) => self.settle(at, &arrival.frame, arrival.to, arrival.mark),
             None => {}
         }
@@ -75,12 +86,28 @@ impl Edge {
         self.path.pass()
     }
 
+    /// Whether a frame is for a group that not every station is in.
+    pub fn is_for_group(&self, frame: &Frame) -> bool {
+        matches!(frame.to, To::Group(group) if self.groups.contains_key(&group))
+    }
+
+    /// The stations that a frame to several is for: all others, or those of its group.
+    pub fn others(&self, frame: &Frame) -> Vec<Port> {
+        let group = match frame.to {
+            To::Group(group) => self.groups.get(&group).cloned(),
+            _ => None,
+        };
+        let mut all = group.unwrap_or_else(|| (0..self.ports).map(Port).collect());
+        all.retain(|to| *to != frame.from);
+        all
+    }
+
     /// `frame` goes to so many stations; 0 ends it.
-    pub fn copies(&mut self, frame: &Frame, copies: u16) {
+    pub fn copies(&mut self, frame: &Frame, copies: usize) {
         match copies {
             0 => self.events.push_back(Event::Done { id: frame.id }),
             1 => {}
-            _ => drop(self.copies.insert(frame.id, copies)),
+            _ => drop(self.copies.insert(frame.id, copies as u16)),
         }
     }
 
@@ -100,6 +127,7 @@ impl Edge {
             to,
             mark: Mark::Ok,
             judged: false,
+            late: false,
             twice: false,
         };
         self.held.insert(at, arrival);
@@ -115,6 +143,22 @@ impl Edge {
         if frame.id.0 & GHOST != 0 {
             return self.settle_ghost(at, frame, to);
         }
+        let Some(jitter) = &mut self.jitter else {
+            return self.judge(at, frame, to, mark);
+        };
+        let arrival = Arrival {
+            frame: *frame,
+            to,
+            mark,
+            judged: false,
+            late: true,
+            twice: false,
+        };
+        self.held.insert(jitter.out(at, to), arrival);
+    }
+
+    /// Faults of the station decide about a copy.
+    fn judge(&mut self, at: Instant, frame: &Frame, to: Port, mark: Mark) {
         let Some(faults) = &mut self.faults else {
             self.hand(at, frame, to, mark);
             return self.finish(frame.id);
@@ -131,6 +175,7 @@ impl Edge {
                     to,
                     mark: if corrupt { Mark::Corrupt } else { mark },
                     judged: true,
+                    late: true,
                     twice,
                 };
                 if delay.is_zero() {

@@ -7,7 +7,7 @@
 //! Checked: `tests/properties.rs` (conservation, order, never early, never above the rate, poll times do not matter);
 //!          `tests/times.rs` (closed forms of one-way times, ceilings, tail drop); `tests/circuits.rs`.
 
-use crate::edge::Edge;
+use crate::edge::{Edge, Groups};
 use crate::fault::state::Faults;
 use crate::hosted::Hosted;
 use crate::load::sources::Sources;
@@ -41,7 +41,22 @@ pub fn build_with(
     seed: u64,
     capture: Vec<Captured>,
 ) -> Result<Box<dyn Network + Send>, SpecError> {
-    let fabric = Fabric::with_capture(spec, ports, seed, capture)?;
+    build_divided(spec, ports, seed, capture, Groups::new())
+}
+
+/// The same for a network that is divided: frames to one of these groups are for its stations alone.
+///
+/// # Errors
+/// As [`build`].
+pub(crate) fn build_divided(
+    spec: &NetworkSpec,
+    ports: u16,
+    seed: u64,
+    capture: Vec<Captured>,
+    groups: Groups,
+) -> Result<Box<dyn Network + Send>, SpecError> {
+    let mut fabric = Fabric::with_capture(spec, ports, seed, capture)?;
+    fabric.edge.groups = groups;
     Ok(match spec.host {
         Some(_) => Box::new(Hosted::new(fabric, spec, ports)?),
         None => Box::new(fabric),

@@ -22,7 +22,7 @@ pub enum To {
     One(Port),
     /// Every other station.
     All,
-    /// The members of a group; flooded, as by a switch without group membership.
+    /// The members of a group, which a network that is divided knows; else flooded, as by a switch without group membership.
     Group(GroupId),
     /// An address that no station has; flooded.
     Unknown,

@@ -64,12 +64,12 @@ pub use network::{
     Admission, Answer, Cause, Change, Command, Edit, Event, Mark, Network, Place, Refused,
     VcCommand,
 };
-pub use schedule::{FaultSpec, LoadSpec};
+pub use schedule::{FaultSpec, LoadSpec, commands};
 pub use script::{CommandError, Script, ScriptError};
 pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
 pub use site::catalogue::{resolve_site, sites};
 pub use site::spec::{
-    Bridge, HostPort, Router, Segment, SiteError, SiteSpec, names_of, parse_site,
+    Bridge, By, HostPort, Router, Segment, SiteError, SiteSpec, names_of, parse_site,
 };
 pub use site::{Internetwork, NodeCounters, Subnets, join};
 pub use spec::{

@@ -20,7 +20,8 @@ use std::collections::VecDeque;
 
 /// A schedule has no more commands.
 const COMMANDS_MAX: usize = 100_000;
-const TIME_MAX: Span = Span::secs(7 * 24 * 3_600);
+/// No time of a schedule or a script is later: a trial of a quarter.
+pub(crate) const TIME_MAX: Span = Span::secs(13 * 7 * 24 * 3_600);
 
 /// Background traffic on one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,7 +105,7 @@ impl LoadSpec {
             return refuse(
                 "load",
                 number,
-                "is later than a week; lower `at` or `until`",
+                "is later than 13 weeks; lower `at` or `until`",
             );
         }
         Ok(())
@@ -152,7 +153,7 @@ impl FaultSpec {
         if self.at.max(self.until.unwrap_or_default()) > TIME_MAX
             || self.lasts.is_some_and(|lasts| lasts > TIME_MAX)
         {
-            return refuse("fault", number, "is later than a week; lower its times");
+            return refuse("fault", number, "is later than 13 weeks; lower its times");
         }
         Ok(())
     }
@@ -204,6 +205,14 @@ fn undone(command: Command) -> Option<Command> {
         },
     };
     Some(Command::Fault(fault))
+}
+
+/// The commands of faults, in the order of their times: what each repetition begins, and what ends it.
+///
+/// # Errors
+/// The entry that cannot be, counted from 1.
+pub fn commands(faults: &[FaultSpec]) -> Result<Vec<(Instant, Command)>, SpecError> {
+    schedule(&[], faults).map(Vec::from)
 }
 
 /// The commands of a network's file.

@@ -20,6 +20,7 @@
     )
 )]
 
+use crate::schedule::TIME_MAX;
 use crate::{Class, Command, Fault, Flow, Law, Port, VcCommand};
 use sonde_units::{BitRate, Bytes, Instant, Span, excerpt};
 use std::{fmt, str::FromStr};
@@ -101,9 +102,9 @@ impl Script {
             let at: Span = at
                 .parse()
                 .map_err(|e| error(format!("{e}, before the command, as in `2s link h2 down`")))?;
-            if at > Span::secs(7 * 24 * 3_600) {
+            if at > TIME_MAX {
                 return Err(error(format!(
-                    "{at} is later than a week; a run is shorter"
+                    "{at} is later than 13 weeks; a run is shorter"
                 )));
             }
             let command = command

@@ -338,6 +338,8 @@ pub struct PathSpec {
     pub reorder: Ratio,
     /// How much longer it then takes.
     pub reorder_by: Span,
+    /// Each frame comes later by up to this, drawn evenly, and none overtakes another by it.
+    pub jitter: Span,
 }
 
 impl Default for PathSpec {
@@ -347,6 +349,7 @@ impl Default for PathSpec {
             loss: Ratio::ZERO,
             reorder: Ratio::ZERO,
             reorder_by: Span::ZERO,
+            jitter: Span::ZERO,
         }
     }
 }
@@ -590,6 +593,7 @@ impl NetworkSpec {
         let path = &self.path;
         in_time("path.delay", path.delay, Span::secs(60))?;
         in_time("path.reorder_by", path.reorder_by, Span::secs(60))?;
+        in_time("path.jitter", path.jitter, Span::secs(60))?;
         for (key, share) in [("path.loss", path.loss), ("path.reorder", path.reorder)] {
             if share > Ratio::ONE {
                 return refuse(key, format!("is {share}, but a probability is at most 1"));

@@ -438,7 +438,7 @@ fn what_may_be_meant_is_named() {
         ("eth=eth0", "--testbed hosts:a,b --network eth=eth0"),
         ("wan-100m", "wan-100m-20ms"),
         ("fdid", "fddi"),
-        ("ethernet-1g:jitter=1ms", "reorder_by=1ms"),
+        ("ethernet-1g:duplicate=1%", "sonde lab tell duplicate h2 1%"),
     ] {
         let error = resolve(name, &|_| unreachable!()).unwrap_err().to_string();
         assert!(error.contains(meant), "{error}");

@@ -268,6 +268,49 @@ fn a_busy_destination_refuses_as_engset_says() {
     }
 }
 
+/// What comes from FDDI by a router holds a server's port for a share of the time, in the study a tenth at most, and so often a server finds it
+/// busy: arrivals see time averages.
+#[test]
+fn server_traffic_meets_a_port_that_fddi_holds_for_a_tenth_at_most() {
+    const CALLS: usize = 20_000;
+    const DATAGRAM: u64 = 4_352;
+    let spec = ideal(800, ":busy=reject:tries=1");
+    for (share, part) in [(2, 50), (5, 20), (10, 10)] {
+        let mut drive = Drive::new(&spec, 2, 11);
+        let flow = Flow {
+            number: 0,
+            from: None,
+            to: Port(1),
+            rho: Ratio::new(share, 100),
+            law: Law::Poisson,
+            size: Bytes(DATAGRAM),
+            class: Class::default(),
+        };
+        let load = Command::Load(flow);
+        let begun = drive.network.command(drive.now, load);
+        begun.expect("it can be loaded");
+        let (mut exits, mut refused) = (Vec::new(), 0);
+        for _ in 0..CALLS {
+            // Servers call each other for datagrams of 64 KiB now and then.
+            let even = (drive.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+            let next =
+                drive.now + Span::picos((-(1.0 - even).ln() * 2e10) as u64) + Span::millis(2);
+            drive.advance(next, &mut exits);
+            drive.now = next;
+            assert!(drive.offer(0, 1, spec.mtu));
+        }
+        drive.advance(drive.now + Span::millis(2), &mut exits);
+        assert_eq!(exits.len(), CALLS);
+        for exit in &exits {
+            refused += u32::from(exit.fate == Fate::Lost(Place::Medium, Cause::Rejected));
+        }
+        let want = 1.0 / f64::from(part);
+        let met = f64::from(refused) / CALLS as f64;
+        let deviation = (want * (1.0 - want) / CALLS as f64).sqrt();
+        assert!((met - want).abs() < 5.0 * deviation, "{met} for {want}");
+    }
+}
+
 /// Requests that wait are served in the order in which they came.
 #[test]
 fn camp_on_is_first_come_first_served() {

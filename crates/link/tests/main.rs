@@ -2,6 +2,7 @@
 
 mod atm;
 mod bus;
+mod campus;
 mod catalogue;
 mod circuits;
 mod credit;
@@ -21,3 +22,4 @@ mod stages;
 mod times;
 mod token;
 mod topology;
+mod vlan;

@@ -1,12 +1,12 @@
 //! Routers: the way of a datagram, what is answered, closed forms of it, and what holds for every site.
 
-use crate::site::{drain, frame, refused, site};
+use crate::site::{drain, frame, mean_wait, refused, site};
 use proptest::prelude::*;
 use sonde_link::{
     Admission, Answer, Cause, Edit, Event, Frame, Internetwork, Kind, Mark, Network, Place, Port,
     Routed, SiteSpec, To, parse_site,
 };
-use sonde_units::{Instant, Span};
+use sonde_units::{Bytes, Instant, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Segments one after the other with two hosts each and a router between each two.
@@ -332,7 +332,7 @@ fn a_datagram_takes_the_shortest_way() {
 }
 
 /// The bits of full frames that arrive in the second half of a time, where each of these senders sends to its receiver as fast as it can.
-fn carried(site: &SiteSpec, pairs: &[(u16, u16)], len: u64, lasts: Span) -> u64 {
+pub fn carried(site: &SiteSpec, pairs: &[(u16, u16)], len: u64, lasts: Span) -> u64 {
     let half = Instant::START + Span::picos(lasts.as_picos() / 2);
     let mut network = Internetwork::new(site, 1).unwrap();
     let (mut id, mut bits) = (0, 0);
@@ -571,6 +571,34 @@ fn in_tandem_who_waits_waits_at_the_first() {
 }
 
 #[test]
+fn a_router_s_port_and_a_row_of_them_are_m_d_1_queues() {
+    // The slowest server decides, wherever it stands: in a row of servers that take the same for each who waits for one does not wait for a
+    // slower one behind it as long (Friedman 1965). So it is rho / (2 (1 - rho)) of the slow line's time for each.
+    let queue = "buffer = \"1GiB\"";
+    for networks in [
+        &[
+            "ethernet-1g:queue=1GiB",
+            "ethernet-100:queue=1GiB:buffer=1GiB",
+        ][..],
+        &[
+            "ethernet-1g:queue=1GiB",
+            "ethernet-100:queue=1GiB:buffer=1GiB",
+            "ethernet-1g:queue=1GiB:buffer=1GiB",
+            "ethernet-100:queue=1GiB:buffer=1GiB",
+        ],
+    ] {
+        let site = chain(networks, queue);
+        let slow = site.segment[1].network.frame_time(Bytes(1_500));
+        let last = 2 * networks.len() as u16 - 1;
+        let (mean, half) = mean_wait(&site, (0, last), 1_500, slow);
+        assert!(
+            (mean - 0.5).abs() < half && half < 0.1,
+            "{networks:?}: {mean} +- {half} where 0.5 are due"
+        );
+    }
+}
+
+#[test]
 fn wrong_routers_are_told_with_their_line() {
     let two = "[[segment]]\nname = \"a\"\nnetwork = \"ethernet-10\"\nhosts = [\"x\"]\n\
         [[segment]]\nname = \"b\"\nnetwork = \"fddi\"\nhosts = [\"y\"]\n";
@@ -609,7 +637,7 @@ fn wrong_routers_are_told_with_their_line() {
     }
 }
 
-/// A random site of subnets with hosts on one or several of them, and what is offered to it: after how many nanoseconds, from which port, to which (beyond
+/// A random site of subnets, some of which may be virtual LANs, with hosts on one or several of them, and what is offered to it: after how many nanoseconds, from which port, to which (beyond
 /// those of hosts: to all), how long, with which TTL.
 type Scene = (String, Vec<(u64, u16, u16, u64, u8)>);
 
@@ -630,14 +658,20 @@ fn scenes() -> impl Strategy<Value = Scene> {
         60u64..1_500,
         1u8..6,
     );
-    (prop::collection::vec(segment, 2..6), times, prop::collection::vec(offer, 1..60)).prop_map(|(segments, times, offers)| {
+    (prop::collection::vec(segment, 2..6), times, prop::collection::vec(offer, 1..60), any::<bool>()).prop_map(|(segments, times, offers, is_divided)| {
         let (mut text, mut hosts, mut more) = (String::new(), 0, 0);
+        // The last ones may be virtual LANs.
+        let own = segments.len() - if is_divided { 2 } else { 0 };
+        if is_divided {
+            text += "[[segment]]\nname = \"core\"\nnetwork = \"ethernet-100:mtu=1000\"\nhosts = []\n";
+        }
         for (number, (network, count, _, also)) in segments.iter().enumerate() {
             // One of the hosts before may be here too.
             let also = also.filter(|_| hosts > 0).map(|also| also.index(hosts) + 1);
             more += usize::from(also.is_some());
             text += &format!(
-                "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"h[{}-{}]\"{}]\n",
+                "[[segment]]\nname = \"s{number}\"\n{}\nhosts = [\"h[{}-{}]\"{}]\n",
+                if number < own { format!("network = \"{network}\"") } else { "on = \"core\"".into() },
                 hosts + 1,
                 hosts + count,
                 also.map_or_else(String::new, |also| format!(", \"h{also}\""))

@@ -16,12 +16,12 @@ use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
-use sonde_link::{SiteSpec, Subnets};
+use sonde_link::{By, SiteSpec, Subnets};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
 use sonde_virtual::Between;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one site has that another has not.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,9 +38,11 @@ pub struct SiteChange {
     interfaces_removed: u64,
     /// Interfaces that hosts of both sites have only in the other.
     interfaces_added: u64,
+    /// Hosts of both whose line goes to another network.
+    hosts_recabled: u64,
     /// Hosts of both that need another address.
     hosts_readdressed: u64,
-    /// Hosts of both with another interface or address: users who are interrupted.
+    /// Hosts of both with another interface, line or address: users who are interrupted.
     hosts_interrupted: u64,
     /// Paths, by the models in virtual time.
     paths: Vec<PathChange>,
@@ -59,9 +61,9 @@ struct SiteSize {
     segments: u64,
     /// Bridges.
     bridges: u64,
-    /// Routers.
+    /// Routers, without hosts that are one.
     routers: u64,
-    /// What is plugged into segments: interfaces of hosts, bridges and routers.
+    /// What is plugged into networks: lines of hosts, bridges and routers.
     ports: u64,
     /// Subnets.
     subnets: u64,
@@ -84,8 +86,9 @@ struct PathChange {
     after: PathFigures,
 }
 
-/// An interface of a host: the network that it joins, the segment, and the subnet.
+/// An interface of a host: the line, the network that it joins, the segment, and the subnet.
 struct End<'a> {
+    line: (usize, u16),
     network: &'a str,
     segment: &'a str,
     subnet: usize,
@@ -106,6 +109,7 @@ impl<'a> Plan<'a> {
         for (number, name) in (0..).zip(site.names()) {
             let ends = subnets.ends.iter().filter(|end| end.host == number);
             let of = |end: &sonde_link::HostPort| End {
+                line: (end.carrier, end.station),
                 network: &site.segment[end.segment].network.name,
                 segment: &site.segment[end.segment].name,
                 subnet: subnets.of[end.segment],
@@ -121,19 +125,19 @@ impl<'a> Plan<'a> {
 
     fn size(&self) -> SiteSize {
         let site = self.site;
-        let interfaces = self.subnets.ends.len();
-        let bridged: usize = site.bridge.iter().map(|one| one.joins.len()).sum();
-        let routed: usize = site.router.iter().map(|one| one.joins.len()).sum();
+        let (interfaces, ports) = self.subnets.lines();
+        let boxes = site.router.iter().filter(|one| one.by == By::Model);
+        let routed: usize = boxes.clone().map(|one| one.joins.len()).sum();
         SiteSize {
             name: site.name.clone(),
             hosts: self.hosts.len() as u64,
             interfaces: interfaces as u64,
             segments: site.segment.len() as u64,
             bridges: site.bridge.len() as u64,
-            routers: site.router.len() as u64,
-            ports: (interfaces + bridged + routed) as u64,
+            routers: boxes.count() as u64,
+            ports: ports as u64,
             subnets: self.subnets.count() as u64,
-            addresses: (interfaces + routed) as u64,
+            addresses: (self.subnets.ends.len() + routed) as u64,
         }
     }
 
@@ -161,13 +165,18 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// By subnet after: the one before that goes on there.
-fn inherited(before: &Plan<'_>, after: &Plan<'_>, kept: &[&str]) -> BTreeMap<usize, usize> {
+/// Where a host is on something else than before, of subnets or of networks: one after goes on from that before with which it shares the most
+/// hosts.
+fn moved<'a>(
+    (before, after): (&Plan<'_>, &Plan<'_>),
+    kept: &[&'a str],
+    of: fn(&End<'_>) -> usize,
+) -> BTreeSet<&'a str> {
     let mut shared: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for host in kept {
         for new in after.ends(host) {
             for old in before.ends(host) {
-                *shared.entry((new.subnet, old.subnet)).or_default() += 1;
+                *shared.entry((of(new), of(old))).or_default() += 1;
             }
         }
     }
@@ -180,15 +189,26 @@ fn inherited(before: &Plan<'_>, after: &Plan<'_>, kept: &[&str]) -> BTreeMap<usi
             goes_on.entry(new).or_insert(old);
         }
     }
-    goes_on
+    let is_moved = |host: &&str| {
+        let is_known = |end: &End<'_>| {
+            let was = goes_on.get(&of(end));
+            before.ends(host).iter().any(|old| was == Some(&of(old)))
+        };
+        !after.ends(host).iter().all(is_known)
+    };
+    kept.iter().copied().filter(is_moved).collect()
 }
 
-/// How many networks of `these` are not among `those`.
+/// How many networks of `these` are not among `those`, where virtual LANs on one line are one.
 fn beyond(these: &[End<'_>], those: &[End<'_>]) -> u64 {
-    let mut rest: Vec<&str> = those.iter().map(|end| end.network).collect();
+    let networks = |ends: &[End<'_>]| -> Vec<String> {
+        let lines: BTreeMap<_, _> = ends.iter().map(|end| (end.line, end.network)).collect();
+        lines.into_values().map(str::to_owned).collect()
+    };
+    let mut rest = networks(those);
     let mut count = 0;
-    for end in these {
-        match rest.iter().position(|network| *network == end.network) {
+    for network in networks(these) {
+        match rest.iter().position(|other| *other == network) {
             Some(at) => drop(rest.swap_remove(at)),
             None => count += 1,
         }
@@ -228,21 +248,17 @@ fn change(
             })?
         }
     };
-    let goes_on = inherited(before, after, &kept);
-    let (mut added, mut removed, mut readdressed, mut interrupted) = (0, 0, 0, 0);
+    let readdressed = moved((before, after), &kept, |end| end.subnet);
+    let recabled = moved((before, after), &kept, |end| end.line.0);
+    let (mut added, mut removed, mut interrupted) = (0, 0, 0);
     // By the segments before and after: the first host, and how many.
     let mut kinds: BTreeMap<[Vec<&str>; 2], (usize, &str, u64)> = BTreeMap::new();
     for (place, host) in kept.iter().enumerate() {
         let (old, new) = (before.ends(host), after.ends(host));
         let (more, fewer) = (beyond(new, old), beyond(old, new));
-        let is_known = |end: &End<'_>| {
-            let was = goes_on.get(&end.subnet);
-            old.iter().any(|old| was == Some(&old.subnet))
-        };
-        let is_moved = !new.iter().all(is_known);
+        let is_moved = readdressed.contains(host) || recabled.contains(host);
         added += more;
         removed += fewer;
-        readdressed += u64::from(is_moved);
         interrupted += u64::from(is_moved || more + fewer > 0);
         let kind = [old, new].map(|ends| ends.iter().map(|end| end.segment).collect());
         if *host != to {
@@ -268,7 +284,8 @@ fn change(
         hosts_added: (after.hosts.len() - kept.len()) as u64,
         interfaces_removed: removed,
         interfaces_added: added,
-        hosts_readdressed: readdressed,
+        hosts_recabled: recabled.len() as u64,
+        hosts_readdressed: readdressed.len() as u64,
         hosts_interrupted: interrupted,
         paths,
     })
@@ -334,13 +351,14 @@ fn show(change: &SiteChange) {
         hosts_added,
         interfaces_removed,
         interfaces_added,
+        hosts_recabled,
         hosts_readdressed,
         hosts_interrupted,
         ..
     } = change;
     let kept = before.hosts - hosts_removed;
     output::paragraph(&format!(
-        "{kept} hosts stay, {hosts_removed} go and {hosts_added} come. Of those that stay {hosts_interrupted} are interrupted: they get {interfaces_added}          interfaces for {interfaces_removed}, and {hosts_readdressed} need another address."
+        "{kept} hosts stay, {hosts_removed} go and {hosts_added} come. Of those that stay {hosts_interrupted} are interrupted: they get {interfaces_added}          interfaces for {interfaces_removed}, {hosts_recabled} a line to another network, and {hosts_readdressed} need another address."
     ));
     let nodes = |figures: &PathFigures| {
         figures

@@ -13,7 +13,7 @@ use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sonde_lab::Profile;
-use sonde_link::{HostPort, Port, SiteSpec, Subnets};
+use sonde_link::{By, HostPort, Port, SiteSpec, Subnets};
 use sonde_record::Judgement;
 use sonde_report::sheet;
 use sonde_sys::tell;
@@ -51,6 +51,8 @@ struct SegmentRow {
     name: String,
     /// The network that it is.
     network: String,
+    /// The segment whose network carries it as a virtual LAN; null where it has its own.
+    on: Option<String>,
     /// Its hosts, which are also called h1 and so on.
     hosts: Vec<String>,
     /// The longest frame, in layer-3 bytes.
@@ -71,8 +73,10 @@ struct NodeRow {
     name: String,
     /// The segments that it joins.
     joins: Vec<String>,
-    /// The layer-3 bytes that it holds at most.
-    buffer_bytes: u64,
+    /// A host of this name that sends on by its own kernel.
+    is_host: bool,
+    /// The layer-3 bytes that it holds at most; null of a host.
+    buffer_bytes: Option<u64>,
 }
 
 /// What a path does, by the models in virtual time with nothing else on it.
@@ -111,11 +115,12 @@ impl PathFigures {
 }
 
 impl NodeRow {
-    fn new(name: &str, joins: &[String], buffer: Bytes) -> Self {
+    fn new(name: &str, joins: &[String], buffer: Option<Bytes>) -> Self {
         Self {
             name: name.to_owned(),
             joins: joins.to_vec(),
-            buffer_bytes: buffer.0,
+            is_host: buffer.is_none(),
+            buffer_bytes: buffer.map(|buffer| buffer.0),
         }
     }
 }
@@ -142,6 +147,7 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
         segments.push(SegmentRow {
             name: one.name.clone(),
             network: one.network.name.clone(),
+            on: one.on.clone(),
             hosts: one.hosts.clone(),
             mtu_bytes: one.network.mtu,
             nodes: figures.nodes,
@@ -157,12 +163,15 @@ fn row(site: &SiteSpec, profile: Profile, warnings: &mut Vec<String>) -> Result<
         bridges: site
             .bridge
             .iter()
-            .map(|one| NodeRow::new(&one.name, &one.joins, one.buffer))
+            .map(|one| NodeRow::new(&one.name, &one.joins, Some(one.buffer)))
             .collect(),
         routers: site
             .router
             .iter()
-            .map(|one| NodeRow::new(&one.name, &one.joins, one.buffer))
+            .map(|one| {
+                let buffer = (one.by == By::Model).then_some(one.buffer);
+                NodeRow::new(&one.name, &one.joins, buffer)
+            })
             .collect(),
     })
 }
@@ -210,6 +219,10 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
             site.name, site.summary, site.hosts
         ));
         let shown = site.segments.iter().map(|one| -> Vec<String> {
+            let network = match &one.on {
+                Some(on) => format!("on {on}"),
+                None => one.network.clone(),
+            };
             let hosts = match &one.hosts[..] {
                 [] => "-".to_owned(),
                 [only] => only.clone(),
@@ -217,7 +230,7 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
             };
             vec![
                 one.name.clone(),
-                one.network.clone(),
+                network,
                 hosts,
                 one.mtu_bytes.to_string(),
                 one.nodes
@@ -232,13 +245,19 @@ pub fn list(selectors: &[String], profile: Profile, print: Print) -> Result<i32,
                 .loose()
                 .text(output::width())
         );
-        let of = |kind, nodes: &[NodeRow]| {
+        let of = |kind, nodes: Vec<&NodeRow>| {
             nodes
                 .iter()
                 .map(|one| format!("{} ({kind}): {}", one.name, one.joins.join(", ")))
                 .collect::<Vec<_>>()
         };
-        let nodes = [of("bridge", &site.bridges), of("router", &site.routers)];
+        let (hosts, boxes): (Vec<_>, Vec<_>) = site.routers.iter().partition(|one| one.is_host);
+        let bridges = site.bridges.iter().collect();
+        let nodes = [
+            of("bridge", bridges),
+            of("router", boxes),
+            of("host", hosts),
+        ];
         let nodes = nodes.concat();
         if !nodes.is_empty() {
             output::paragraph(&format!("Joined by {}.", nodes.join("; ")));

@@ -248,7 +248,7 @@ fn one_program_runs_on_the_cluster_and_the_parallel_machine() {
 }
 
 /// Answers whom it hears, by broadcast and by the group of mDNS too; or asks whom it is told, and says who answered.
-const DISCOVERY: &str = r#"
+pub const DISCOVERY: &str = r#"
 import os, socket, sys, time
 GROUP = "224.0.0.251"
 own = socket.gethostbyname(socket.gethostname())

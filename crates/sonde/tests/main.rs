@@ -55,7 +55,7 @@ mod paired {
     mod lab_programs;
     mod lab_progress;
     mod lab_restore;
-    mod lab_routers;
+    pub mod lab_routers;
     mod lab_run;
     mod lab_shell;
     mod lab_sites;
@@ -64,6 +64,7 @@ mod paired {
     mod lab_suits;
     pub mod lab_traffic;
     pub mod lab_verdict;
+    mod lab_virtual_lans;
     mod lab_walks;
     mod output_measured;
 }

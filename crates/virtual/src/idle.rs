@@ -205,17 +205,18 @@ pub(crate) fn idle_clock(spec: &NetworkSpec) -> Result<Clock<Built>, TimeError> 
     idle(spec, true)
 }
 
-/// The network with so many stations and nothing on it: no load of its own, no faults, neither loss nor reordering.
+/// The network with so many stations and nothing on it: no load of its own, no faults, neither loss, reordering nor jitter.
 pub(crate) fn quiet(spec: &NetworkSpec, ports: u16) -> Result<Clock<Built>, TimeError> {
     let mut quiet = spec.clone();
     hush(&mut quiet);
     Ok(Clock::new(built(&quiet, ports)?))
 }
 
-/// Leaves out load, faults, loss and reordering.
+/// Leaves out load, faults, loss, reordering and jitter.
 pub(crate) fn hush(spec: &mut NetworkSpec) {
     (spec.load, spec.fault) = (Vec::new(), Vec::new());
     (spec.path.loss, spec.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
+    spec.path.jitter = Span::ZERO;
 }
 
 fn idle(spec: &NetworkSpec, warm: bool) -> Result<Clock<Built>, TimeError> {

@@ -296,6 +296,34 @@ mod tests {
     }
 
     #[test]
+    fn hippi_at_both_ends_is_as_fast_as_the_line_between() {
+        let site = sonde_link::resolve_site("rus-europe", &|_| unreachable!()).unwrap();
+        let subnets = site.subnets().unwrap();
+        let names = site.names();
+        let number = |name: &str| names.iter().position(|one| *one == name).unwrap() as u16;
+        let path = |to: &str| {
+            let (from, to) = subnets.between(number("c94"), number(to)).unwrap();
+            let site = &site;
+            Between { site, from, to }
+        };
+        let (here, near, far) = (path("t3d"), path("partner-1"), path("abroad-1"));
+        // From the partner in the country to the one abroad it is a line and a router more.
+        let mtu = Bytes(near.mtu());
+        let line = &site.segment[2].network;
+        let way = |path: Between<'_>| path.one_way(mtu).unwrap().0;
+        let more = one_way(line, mtu).unwrap().0 + Span::micros(30);
+        assert_eq!(way(far), way(near) + more);
+        assert!(more > Span::millis(15) && way(here) < Span::millis(1));
+        // A stream has what the wide-area line has, a twentieth of what HIPPI would carry.
+        let rate = |path: Between<'_>| path.tcp(&Sender::modern()).unwrap();
+        let alone = tcp_expected(line, &Sender::modern()).unwrap();
+        for rate in [rate(near), rate(far)] {
+            assert!(rate.abs_diff(alone) * 50 < alone, "{rate} {alone}");
+        }
+        assert!(rate(here) > 10 * alone, "{}", rate(here));
+    }
+
+    #[test]
     fn distance_between_cities_is_paid_once_each_way() {
         let of = |delay: &str| {
             let selector = format!("two-cities:line.delay={delay}");

@@ -78,7 +78,8 @@ pub(crate) fn opening(turn: Span, time: Span, mtu: Bytes, sender: &Sender) -> Sp
 /// The same in `length` after `warm_up`.
 fn rate(spec: &NetworkSpec, sender: &Sender, warm_up: Span, length: Span) -> Result<u64, Reason> {
     bounded(spec)?;
-    if !spec.path.loss.is_zero() || !spec.path.reorder.is_zero() {
+    let path = &spec.path;
+    if !path.loss.is_zero() || !path.reorder.is_zero() || !path.jitter.is_zero() {
         return mean(spec, sender);
     }
     let mut traffic = traffic(spec, sender, &[(NEAR, FAR)], None)?;

@@ -1,7 +1,7 @@
 //! Which port of a lab has which address.
 //!
-//! Model:   subnets have the addresses 10.9.0.0/24, 10.9.1.0/24 and so on. In each the hosts have the first addresses, in the order of their
-//!          numbers, and routers the last ones. Where a /24 has too few for one of them, all are /23. A link address is 02:00 and the four bytes of the IPv4 address.
+//! Model:   subnets have the addresses 10.9.0.0/24, 10.9.1.0/24 and so on. In each the hosts have the first addresses, eth0 of each before
+//!          eth1 of any, and routers the last ones. Where a /24 has too few for one of them, all are /23. A link address is 02:00 and the four bytes of the IPv4 address.
 //! Checked: in `wire.rs`, `every_port_has_an_address_of_its_own`, `subnets_have_addresses_and_ways_to_each_other`.
 
 use sonde_link::{HostPort, Port, Subnets};

@@ -32,6 +32,8 @@ pub(crate) struct Arrival {
     pub mark: Mark,
     /// Whether faults have said what becomes of it.
     pub judged: bool,
+    /// Its jitter is over.
+    pub late: bool,
     /// Whether it arrives twice.
     pub twice: bool,
 }

@@ -433,7 +433,7 @@ impl Medium for Atm {
             Target::One(to) => self.send_on_circuit(now, frame, to, edge),
             Target::Server => self.send(now, frame, End::Server, edge),
             Target::All => {
-                edge.copies(&frame, self.ports - 1);
+                edge.copies(&frame, edge.others(&frame).len());
                 self.send(now, frame, End::Server, edge);
             }
         }

@@ -213,14 +213,11 @@ impl Paused {
     }
 
     /// The stations that a copy stands for.
-    fn meant(&self, copy: &Copy, by: usize) -> Vec<Port> {
+    fn meant(&self, copy: &Copy, by: usize, edge: &Edge) -> Vec<Port> {
         match (copy.to, self.link(by)) {
             (Some(to), _) => vec![to],
             (None, Some(link)) => self.graph.beyond(link).to_vec(),
-            (None, None) => (0..self.ports)
-                .map(Port)
-                .filter(|to| *to != copy.frame.from)
-                .collect(),
+            (None, None) => edge.others(&copy.frame),
         }
     }
 
@@ -232,7 +229,7 @@ impl Paused {
         (place, cause): (Place, Cause),
         edge: &mut Edge,
     ) {
-        for to in self.meant(copy, by) {
+        for to in self.meant(copy, by, edge) {
             edge.lose(now, &copy.frame, to, place, cause);
         }
     }
@@ -318,12 +315,16 @@ impl Paused {
             |link| self.graph.far(link),
         );
         let from = copy.frame.from;
+        let way = |to| {
+            let link = self.graph.next(at, from, to, copy.frame.flow)?;
+            Some((link, Some(to)))
+        };
         let ways: Vec<_> = match copy.to {
-            Some(to) => self
-                .graph
-                .next(at, from, to, copy.frame.flow)
-                .map(|link| (link, Some(to)))
+            Some(to) => way(to).into_iter().collect(),
+            None if edge.is_for_group(&copy.frame) => edge
+                .others(&copy.frame)
                 .into_iter()
+                .filter_map(way)
                 .collect(),
             None => {
                 let hosts = self.graph.hosts(at).iter().filter(|to| **to != from);
@@ -455,7 +456,11 @@ impl Medium for Paused {
         let to = match target {
             Target::One(to) => Some(to),
             Target::All | Target::Server => {
-                edge.copies(&frame, self.ports - 1);
+                let others = edge.others(&frame).len();
+                edge.copies(&frame, others);
+                if others == 0 {
+                    return;
+                }
                 None
             }
         };

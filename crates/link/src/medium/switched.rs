@@ -232,7 +232,7 @@ impl Switched {
                 }
             }
             (None, _, _) => {
-                for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+                for to in edge.others(frame) {
                     edge.lose(now, frame, to, place, cause);
                 }
             }
@@ -510,13 +510,14 @@ impl Medium for Switched {
         match target {
             Target::One(to) => self.travel(now, copy(Some(to)), times, edge),
             Target::All | Target::Server => {
-                edge.copies(&frame, self.ports - 1);
-                if self.has_trunks() {
+                let others = edge.others(&frame);
+                edge.copies(&frame, others.len());
+                if self.has_trunks() && !edge.is_for_group(&frame) {
                     if self.ports > 1 {
                         self.travel(now, copy(None), times, edge);
                     }
                 } else {
-                    for to in (0..self.ports).map(Port).filter(|to| *to != from) {
+                    for to in others {
                         self.travel(now, copy(Some(to)), times, edge);
                     }
                 }

@@ -383,8 +383,9 @@ impl Ring {
         match target {
             Target::One(to) => self.copy(frame_ends, index, frame, to),
             Target::All | Target::Server => {
-                edge.copies(&frame, self.ports - 1);
-                for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+                let others = edge.others(&frame);
+                edge.copies(&frame, others.len());
+                for to in others {
                     self.copy(frame_ends, index, frame, to);
                 }
             }

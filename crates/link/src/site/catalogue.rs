@@ -5,7 +5,7 @@
 use super::spec::{SiteError, SiteSpec, parse_turned};
 
 /// The sites that come with sonde, the simplest first.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 16] = [
     (
         "two-rooms",
         include_str!("../../catalogue/sites/two-rooms.toml"),
@@ -47,13 +47,39 @@ const FILES: [(&str, &str); 11] = [
         "edge-sites",
         include_str!("../../catalogue/sites/edge-sites.toml"),
     ),
+    (
+        "rus-workstation",
+        include_str!("../../catalogue/sites/rus-workstation.toml"),
+    ),
+    (
+        "rus-campus-routed",
+        include_str!("../../catalogue/sites/rus-campus-routed.toml"),
+    ),
+    (
+        "rus-europe",
+        include_str!("../../catalogue/sites/rus-europe.toml"),
+    ),
+    (
+        "upc-saba",
+        include_str!("../../catalogue/sites/upc-saba.toml"),
+    ),
+    (
+        "sci-testbed",
+        include_str!("../../catalogue/sites/sci-testbed.toml"),
+    ),
 ];
 
 /// The network files that they name.
-const SEGMENTS: [(&str, &str); 1] = [(
-    "./segments/sandia-trial-atm.toml",
-    include_str!("../../catalogue/sites/segments/sandia-trial-atm.toml"),
-)];
+const SEGMENTS: [(&str, &str); 2] = [
+    (
+        "./segments/sandia-trial-atm.toml",
+        include_str!("../../catalogue/sites/segments/sandia-trial-atm.toml"),
+    ),
+    (
+        "./segments/upc-saba-atm.toml",
+        include_str!("../../../../plans/examples/networks/upc.toml"),
+    ),
+];
 
 /// A site of the catalogue.
 fn own(name: &str, text: &str, turned: &[(&str, &str)]) -> Result<SiteSpec, SiteError> {

@@ -8,8 +8,11 @@
     clippy::arithmetic_side_effects
 )]
 
-use super::spec::{NODE_PORTS_MAX, PARTS_MAX, SITE_HOSTS_MAX, Segment, SiteSpec, names_of};
-use sonde_units::excerpt;
+use super::spec::{
+    Bridge, By, NODE_PORTS_MAX, PARTS_MAX, Router, SITE_HOSTS_MAX, Segment, SiteSpec, names_of,
+    no_carrier,
+};
+use sonde_units::{Span, excerpt};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is wrong with the parts: of which table, the how manieth, which key.
@@ -68,6 +71,18 @@ impl SiteSpec {
                     ),
                 );
             }
+            if one.on.is_none() && number >= self.carriers() {
+                return of(
+                    "name",
+                    format!(
+                        "segment `{}` stands behind a virtual LAN: write it before all of these",
+                        one.name
+                    ),
+                );
+            }
+            if let Some(problem) = one.on.as_ref().and_then(|on| self.uncarried(number, on)) {
+                return of("on", problem);
+            }
             for name in &one.hosts {
                 if let Some(problem) = misnamed(name) {
                     return of("hosts", problem);
@@ -105,6 +120,13 @@ impl SiteSpec {
         }
         // By segment: the first of those that it is joined to.
         let mut group: Vec<usize> = (0..self.segment.len()).collect();
+        for number in (0..self.segment.len()).filter(|number| self.is_divided(*number)) {
+            let mut own = (0..self.segment.len()).filter(|other| self.carrier(*other) == number);
+            // It is no subnet beside its virtual LANs.
+            if let (Some(carrier), Some(first)) = (own.next(), own.next()) {
+                unite(&mut group, &[first, carrier]);
+            }
+        }
         let mut all = Vec::new();
         let mut taken: BTreeSet<String> = hosts.keys().map(|name| (*name).to_owned()).collect();
         for (number, bridge) in self.bridge.iter().enumerate() {
@@ -166,6 +188,21 @@ impl SiteSpec {
             unite(&mut group, &joined);
             all.push(joined);
         }
+        let mut carried = BTreeMap::new();
+        for (number, one) in self.segment.iter().enumerate() {
+            let carrier = self.carrier(number);
+            let place = (group.get(number), carrier);
+            let other = carried
+                .insert(place, number)
+                .filter(|other| *other != carrier || !self.is_divided(carrier));
+            if let Some(other) = other.and_then(|other| self.segment.get(other)) {
+                let problem = format!(
+                    "bridges join `{}` and `{}`, which would be one, since both are on one network: leave a bridge out, or one of the two",
+                    other.name, one.name
+                );
+                return Err(wrong("segment", number, "on", problem));
+            }
+        }
         for (name, attached) in hosts.iter().filter(|(_, one)| one.to.len() > 1) {
             let mut subnets = BTreeMap::new();
             for (interface, segment) in attached.to.iter().enumerate() {
@@ -195,18 +232,33 @@ impl SiteSpec {
             let problem = format!("a site has at most {PARTS_MAX} routers: name fewer");
             return Err(wrong("router", 0, "name", problem));
         }
+        let mut senders = BTreeSet::new();
         for (number, router) in self.router.iter().enumerate() {
             let of = |key, problem| Err(wrong("router", number, key, problem));
             if let Some(problem) = misnamed(&router.name) {
                 return of("name", problem);
             }
-            if !taken.insert(router.name.clone()) {
+            let host = hosts.get(router.name.as_str());
+            if router.by == By::Host {
+                if let Some(problem) = unsent(router, host.is_some()) {
+                    return of("by", problem);
+                }
+                if !senders.insert(&router.name) {
+                    let problem = format!(
+                        "host `{}` is a router twice: name all that it joins in one",
+                        router.name
+                    );
+                    return of("name", problem);
+                }
+            } else if !taken.insert(router.name.clone()) {
                 return of(
                     "name",
-                    format!("there are two of the name `{}`", router.name),
+                    format!(
+                        "there are two of the name `{}`: give one another, or write `by = \"host\"` for a host that sends on",
+                        router.name
+                    ),
                 );
-            }
-            if is_numbered(&router.name) {
+            } else if is_numbered(&router.name) {
                 return of(
                     "name",
                     format!(
@@ -235,7 +287,17 @@ impl SiteSpec {
                         ),
                     );
                 }
-                if !taken.insert(format!("{}-{name}", router.name)) {
+                if router.by == By::Host {
+                    if host.is_none_or(|host| !host.to.contains(&segment)) {
+                        return of(
+                            "joins",
+                            format!(
+                                "host `{}` is not on segment `{name}`: name it in `hosts` there",
+                                router.name
+                            ),
+                        );
+                    }
+                } else if !taken.insert(format!("{}-{name}", router.name)) {
                     return of(
                         "joins",
                         format!(
@@ -251,7 +313,8 @@ impl SiteSpec {
         }
         for (segment, one) in self.segment.iter().enumerate() {
             let all = joined.bridges.iter().chain(&joined.routers);
-            if one.hosts.is_empty() && all.filter(|joined| joined.contains(&segment)).count() < 2 {
+            let is_used = !one.hosts.is_empty() || self.is_divided(segment);
+            if !is_used && all.filter(|joined| joined.contains(&segment)).count() < 2 {
                 let problem = format!(
                     "segment `{}` has no hosts, and leads between no two bridges or routers: name its hosts",
                     one.name
@@ -319,6 +382,31 @@ impl SiteSpec {
         }
     }
 
+    /// Whether a segment is there for virtual LANs alone.
+    fn is_divided(&self, number: usize) -> bool {
+        let has_none = |one: &Segment| one.on.is_none() && one.hosts.is_empty();
+        let name = self.segment.get(number).filter(|one| has_none(one));
+        let name = name.map(|one| one.name.as_str());
+        name.is_some() && self.segment.iter().any(|one| one.on.as_deref() == name)
+    }
+
+    /// Why a virtual LAN, the segment of this number, cannot be on a segment, if so.
+    fn uncarried(&self, number: usize, on: &str) -> Option<String> {
+        let mut before = self.segment.iter().take(number);
+        let Some(carrier) = before.find(|one| one.name == on && one.on.is_none()) else {
+            return Some(no_carrier(on));
+        };
+        let network = &carrier.network;
+        let is_shared = network.bus.is_some() || network.token.is_some();
+        let is_shared = is_shared.then(|| {
+            format!(
+                "all stations of segment `{on}` ({}) hear each frame, so that it is not divided: a virtual LAN is on a network with a switch",
+                network.name
+            )
+        });
+        is_shared.or_else(|| costly(carrier))
+    }
+
     /// A segment by its name.
     fn known(
         &self,
@@ -326,6 +414,16 @@ impl SiteSpec {
         name: &str,
     ) -> Result<(usize, &Segment), String> {
         let found = segments.get(name).copied();
+        if found.is_some_and(|at| self.is_divided(at)) {
+            let own = self
+                .segment
+                .iter()
+                .find(|one| one.on.as_deref() == Some(name));
+            return Err(format!(
+                "segment `{name}` is divided into virtual LANs: name one of them, such as `{}`",
+                own.map_or("", |one| &one.name)
+            ));
+        }
         found
             .and_then(|at| Some((at, self.segment.get(at)?)))
             .ok_or_else(|| {
@@ -373,6 +471,21 @@ fn unbridged(one: &Segment) -> Option<String> {
         ));
     }
     costly(one)
+}
+
+/// Why a router cannot be a host, which is there or not, if so.
+fn unsent(router: &Router, is_there: bool) -> Option<String> {
+    if !is_there {
+        return Some(format!(
+            "there is no host `{}` that could send on: name it in `hosts` of the segments that it joins",
+            router.name
+        ));
+    }
+    let times = [router.frame_time, router.byte_time, router.latency];
+    let is_plain = times == [Span::ZERO; 3] && router.buffer == Bridge::usual_buffer();
+    (!is_plain).then(|| {
+        "a host sends on by its own kernel, which takes what it takes: leave `frame_time`, `byte_time`, `latency` and `buffer` out".into()
+    })
 }
 
 /// Why no node can join a segment, if so.

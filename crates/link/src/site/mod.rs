@@ -7,7 +7,8 @@
 //!          times segments first, in the order of the file. Every host that a frame is for has one copy of it: delivered, or lost once,
 //!          wherever that was; what comes to others is not told. A command is for the hosts' interfaces of one number; one that names no host is for every
 //!          segment that these are on and that has such a thing. A buffer is what a bridge or router holds beside the queues of its stations.
-//!          What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
+//!          A virtual LAN has no network of its own: its ports are stations of the network that carries it, one for all virtual LANs of a host or router,
+//!          and a frame for all is for the stations of its own. What joins segments by bridges is a subnet. A datagram for a host of another goes on the link to a router, hop by hop, and what a
 //!          router answers is routed to its sender under the same name, told by the [`Edit`] of its arrival.
 //! Source:  IEEE 802.1D-1998 §7.7 to §7.9; RFC 1812. Deviations: the tree is fixed, no bridge sends frames of its own, and the switch of a star
 //!          knows its own stations from the start; routers know the link addresses of hosts, and answer nothing about fragments.
@@ -22,6 +23,8 @@ pub(crate) mod spec;
 mod subnets;
 
 use crate::calendar::Calendar;
+use crate::edge::Groups;
+use crate::fabric::build_divided;
 use crate::network::{Admission, Cause, Change, Command, Event, Mark, Network, Place, Refused};
 use crate::slab::Slab;
 use crate::spec::Resolution;
@@ -32,7 +35,7 @@ use crate::{
 use due::Due;
 pub use node::NodeCounters;
 use node::{Does, Node, Packet};
-use part::{Heard, Part, ways};
+use part::{Heard, Part, group, ways};
 use sonde_units::{Bytes, Instant, Span};
 use spec::{SiteSpec, Works, inside};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -102,10 +105,10 @@ pub struct Internetwork {
     subnets: Subnets,
     /// How many interfaces the hosts have.
     ends: u16,
-    /// By port: segment and station.
+    /// By port: network and station.
     at: Vec<(usize, u16)>,
-    /// By port behind those of the hosts: node and interface.
-    interfaces: Vec<(usize, usize)>,
+    /// By port: node and interface; none of hosts that send nothing on.
+    interfaces: Vec<Option<(usize, usize)>>,
     books: Slab<Book>,
     transits: Slab<Transit>,
     packets: Slab<Packet>,
@@ -144,56 +147,79 @@ impl Internetwork {
             problem,
         })?;
         let ends = subnets.ends.len() as u16;
-        let at = subnets.at.clone();
-        let mut places: Vec<_> = at.iter().zip(0..).collect();
-        places.sort();
-        let mut stations: Vec<Vec<Port>> = vec![Vec::new(); site.segment.len()];
-        for ((segment, _), port) in places {
-            stations[*segment].push(Port(port));
+        let carrier = |(segment, station): &(usize, u16)| (subnets.carriers[*segment], *station);
+        let at: Vec<(usize, u16)> = subnets.at.iter().map(carrier).collect();
+        let mut stations: Vec<Vec<Vec<Port>>> = vec![Vec::new(); site.carriers()];
+        for ((network, station), port) in at.iter().zip(0..) {
+            let all = &mut stations[*network];
+            all.resize(all.len().max(usize::from(*station) + 1), Vec::new());
+            all[usize::from(*station)].push(Port(port));
         }
-        let (mut nodes, mut interfaces) = (Vec::new(), Vec::new());
-        let mut node = |works: Works, joined: &[usize], does: Does| {
-            let first = Port(ends + interfaces.len() as u16);
-            let number = nodes.len();
-            interfaces.extend((0..joined.len()).map(|interface| (number, interface)));
-            let own = usize::from(first.0);
+        let (mut nodes, mut interfaces) = (Vec::new(), vec![None; at.len()]);
+        let mut node = |works: Works, ports: Vec<Port>, does: Does| {
+            for (interface, port) in ports.iter().enumerate() {
+                interfaces[usize::from(port.0)] = Some((nodes.len(), interface));
+            }
             nodes.push(Node {
                 does,
                 frame_time: works.frame_time,
                 byte_time: works.byte_time,
                 latency: works.latency,
                 buffer: works.buffer,
-                at: at[own..own + joined.len()].to_vec(),
-                first,
+                at: ports.iter().map(|port| at[usize::from(port.0)]).collect(),
                 held: Bytes::ZERO,
                 free_at: Instant::START,
                 jobs: VecDeque::new(),
-                outputs: joined.iter().map(|_| VecDeque::new()).collect(),
+                outputs: ports.iter().map(|_| VecDeque::new()).collect(),
+                ports,
                 counts: NodeCounters::default(),
             });
         };
+        let mut last = ends;
         for (spec, joined) in site.bridge.iter().zip(&subnets.bridges) {
-            node(spec.works(), joined, Does::Bridge(Heard::new(spec.ageing)));
+            let next = last + joined.len() as u16;
+            let ports = (last..next).map(Port).collect();
+            node(spec.works(), ports, Does::Bridge(Heard::new(spec.ageing)));
+            last = next;
         }
-        for (number, (spec, joined)) in site.router.iter().zip(&subnets.routers).enumerate() {
-            node(spec.works(), joined, Does::Route(subnets.table(number)));
+        for (number, (spec, ports)) in site.router.iter().zip(&subnets.router_ports).enumerate() {
+            let does = Does::Route(subnets.table(number));
+            node(spec.works(), ports.clone(), does);
         }
-        let bridges: Vec<Vec<(usize, u16)>> = nodes[..site.bridge.len()]
-            .iter()
-            .map(|node| node.at.clone())
-            .collect();
-        let last = bridges.iter().map(Vec::len).sum::<usize>() as u16 + ends;
+        let mut rest = &subnets.at[usize::from(ends)..];
+        let bridges = subnets.bridges.iter().map(|joined| {
+            let (own, others) = rest.split_at(joined.len());
+            rest = others;
+            own
+        });
+        let bridges: Vec<&[(usize, u16)]> = bridges.collect();
         let mut parts = Vec::new();
-        for (segment, (one, ports)) in site.segment.iter().zip(stations).enumerate() {
-            let is_bridge = |station: &u16| (ends..last).contains(&ports[usize::from(*station)].0);
-            let seed = seed.wrapping_add(segment as u64);
+        for (network, (one, ports)) in site.segment.iter().zip(stations).enumerate() {
+            let is_bridge =
+                |station: &u16| (ends..last).contains(&ports[usize::from(*station)][0].0);
+            let seed = seed.wrapping_add(network as u64);
+            let own = (0..site.segment.len()).filter(|of| subnets.carriers[*of] == network);
+            let own: Vec<usize> = own.collect();
+            let mut groups = Groups::new();
+            for ((segment, station), _) in
+                subnets.at.iter().zip(&at).filter(|(_, at)| at.0 == network)
+            {
+                let stations = groups.entry(group(*segment)).or_default();
+                stations.push(Port(*station));
+            }
+            let is_divided = own.len() > 1;
+            if !is_divided {
+                groups.clear();
+            }
+            let count = ports.len() as u16;
             parts.push(Part {
-                net: build_with(&one.network, ports.len() as u16, seed, capture.to_vec())?,
+                net: build_divided(&one.network, count, seed, capture.to_vec(), groups)?,
                 mtu: one.network.mtu,
-                bridges: (0..ports.len() as u16).filter(is_bridge).collect(),
+                bridges: (0..count).filter(is_bridge).collect(),
                 is_served: one.network.resolution() == Resolution::Server,
                 is_shared: one.network.bus.is_some() || one.network.token.is_some(),
-                way: ways(segment, &at, &bridges),
+                is_divided,
+                way: ways(&own, &subnets.at, &bridges),
                 heard: Heard::new(AGEING),
                 ports,
             });
@@ -275,7 +301,7 @@ impl Internetwork {
                 let part = &self.parts[segment];
                 let is_own = to.0 == transit.station;
                 let is_gone = |port: Port| match part.way_to(port) == Some(to.0) {
-                    true => !is_own || part.ports[usize::from(to.0)] == port,
+                    true => !is_own || part.has(to.0, port),
                     false => is_own,
                 };
                 let gone = self.copies_of(transit.book, &transit.hop, is_gone);
@@ -286,20 +312,32 @@ impl Internetwork {
                     self.leave(now, transit.book);
                 }
             }
-            Event::Ready { at, port, class } => match self.end(segment, port.0) {
-                (port, None) => self.events.push_back(Event::Ready { at, port, class }),
-                (_, Some((node, interface))) => self.send(now, node, interface),
-            },
+            Event::Ready { at, port, class } => {
+                for number in 0..self.parts[segment].ports[usize::from(port.0)].len() {
+                    let port = self.parts[segment].ports[usize::from(port.0)][number];
+                    if port.0 < self.ends {
+                        self.events.push_back(Event::Ready { at, port, class });
+                    }
+                    if let Some((node, interface)) = self.interfaces[usize::from(port.0)] {
+                        self.send(now, node, interface);
+                    }
+                }
+            }
             Event::Busy { at, port, span } => {
-                if let (port, None) = self.end(segment, port.0) {
+                let port = self.parts[segment].first(port);
+                if port.0 < self.ends {
                     self.events.push_back(Event::Busy { at, port, span });
                 }
             }
             Event::State { at, change } => {
-                let ports = &self.parts[segment].ports;
-                if let Change::Fault(Fault::Link { port: None, up }) = change {
-                    // Of all lines of this segment, not of the whole.
-                    let of_hosts = ports.iter().filter(|port| port.0 < self.ends);
+                let part = &self.parts[segment];
+                if let Change::Fault(Fault::Link { port, up }) = change {
+                    // Of a line, or of all lines of this segment, not of the whole.
+                    let ports = match port {
+                        Some(station) => &part.ports[usize::from(station.0)..][..1],
+                        None => &part.ports[..],
+                    };
+                    let of_hosts = ports.iter().flatten().filter(|port| port.0 < self.ends);
                     self.events.extend(of_hosts.map(|port| {
                         let port = Some(*port);
                         let change = Change::Fault(Fault::Link { port, up });
@@ -307,7 +345,7 @@ impl Internetwork {
                     }));
                     return;
                 }
-                let whole = |port: Port| ports.get(usize::from(port.0)).copied().unwrap_or(port);
+                let whole = |port: Port| part.first(port);
                 let change = match change {
                     Change::CircuitUp(a, b, span) => Change::CircuitUp(whole(a), whole(b), span),
                     Change::CircuitDown(a, b) => Change::CircuitDown(whole(a), whole(b)),
@@ -319,14 +357,28 @@ impl Internetwork {
         }
     }
 
-    /// The port of a station, and its node and interface if it is one's.
-    fn end(&self, segment: usize, station: u16) -> (Port, Option<(usize, usize)>) {
-        let port = self.parts[segment].ports[usize::from(station)];
-        let behind = port.0.checked_sub(self.ends).map(usize::from);
-        (
-            port,
-            behind.and_then(|number| self.interfaces.get(number).copied()),
-        )
+    /// The port of a station at which a frame comes: the one that it is for, of a frame for several that of its virtual LAN.
+    fn port_at(&self, segment: usize, station: u16, hop: &Hop) -> Port {
+        let own = &self.parts[segment].ports[usize::from(station)];
+        let is_so = |port: &&Port| match hop.to {
+            To::One(to) => **port == to,
+            _ => self.subnets.of_port(**port) == self.subnets.of_port(hop.from),
+        };
+        let port = own.iter().find(is_so).or(own.first());
+        port.copied().unwrap_or(hop.from)
+    }
+
+    /// The other port that a datagram is for which has come to a host's port. In a lab the host's kernel looks at that.
+    fn onward(&self, book: usize, hop: &Hop, port: Port) -> Option<Port> {
+        let to = hop.datagram?.to;
+        let is_virtual = self.books.get(book)?.frame.kind == Kind::Ip;
+        (is_virtual && to != port && hop.to == To::One(port)).then_some(to)
+    }
+
+    /// The host of a port, if it is one's.
+    fn host(&self, port: Port) -> Option<u16> {
+        let end = self.subnets.ends.get(usize::from(port.0))?;
+        Some(end.host)
     }
 
     /// A copy has come to a station.
@@ -339,16 +391,28 @@ impl Internetwork {
             (Mark::Ce, _) | (_, Mark::Ce) => Mark::Ce,
             _ => Mark::Ok,
         };
-        match self.end(segment, station) {
-            (port, None) => self.deliver(at, transit.book, &transit.hop, port, mark),
-            (_, Some(by)) => self.take_in(at, by, transit.book, transit.hop, mark),
+        let mut hop = transit.hop;
+        let mut port = self.port_at(segment, station, &hop);
+        let mut by = self.interfaces[usize::from(port.0)];
+        if port.0 < self.ends {
+            let onward = self.onward(transit.book, &hop, port);
+            if let Some(to) = onward.filter(|to| self.host(*to) == self.host(port)) {
+                // Its own, by another of its interfaces.
+                (hop.to, port, by) = (To::One(to), to, None);
+            }
+            by = by.filter(|_| onward.is_some());
+        }
+        match by {
+            None => self.deliver(at, transit.book, &hop, port, mark),
+            Some(by) => self.take_in(at, by, transit.book, hop, mark),
         }
         let part = &self.parts[segment];
         if transit.is_to_one && part.is_shared {
             let others = part.bridges.iter().copied();
             let others = others.filter(|other| ![station, transit.station].contains(other));
             for other in others.collect::<Vec<_>>() {
-                if let (_, Some(by)) = self.end(segment, other) {
+                let port = self.parts[segment].first(Port(other));
+                if let Some(by) = self.interfaces[usize::from(port.0)] {
                     self.take_in(at, by, transit.book, transit.hop, mark);
                 }
             }
@@ -447,20 +511,15 @@ impl Internetwork {
         }
     }
 
-    /// Puts a frame before a station of a segment.
-    fn put(
-        &mut self,
-        now: Instant,
-        book: usize,
-        hop: Hop,
-        (segment, station): (usize, u16),
-        mark: Mark,
-    ) -> Admission {
+    /// Puts a frame before the station of a port.
+    fn put(&mut self, now: Instant, book: usize, hop: Hop, by: Port, mark: Mark) -> Admission {
+        let (segment, station) = self.at[usize::from(by.0)];
+        let (lan, _) = self.subnets.at[usize::from(by.0)];
         let Some(frame) = self.books.get(book).map(|book| book.frame) else {
             return Admission::Taken;
         };
         let part = &mut self.parts[segment];
-        let to = part.to(now, hop.to, station);
+        let to = part.to(now, hop.to, station, lan);
         let id = self.transits.insert(Transit {
             book,
             hop,
@@ -522,7 +581,7 @@ impl Internetwork {
 
     /// The subnet of a port that is there.
     fn subnet(&self, port: Port) -> usize {
-        let (segment, _) = self.at[usize::from(port.0)];
+        let (segment, _) = self.subnets.at[usize::from(port.0)];
         self.subnets.of[segment]
     }
 
@@ -588,7 +647,7 @@ impl Network for Internetwork {
             left,
             missing: 0,
         });
-        let admission = self.put(now, book, hop, self.at[usize::from(frame.from.0)], Mark::Ok);
+        let admission = self.put(now, book, hop, frame.from, Mark::Ok);
         if admission == Admission::Blocked {
             self.books.remove(book);
         }
@@ -637,20 +696,17 @@ impl Network for Internetwork {
         let mut all = Counters::new(self.ends);
         for part in &self.parts {
             let of = part.net.counters();
-            for (station, port) in part
-                .ports
-                .iter()
-                .enumerate()
-                .filter(|(_, port)| port.0 < self.ends)
-            {
-                *all.port(*port) = of.ports[station].clone();
-                if let Some(access) = of.access.get(station) {
-                    *all.access(usize::from(port.0)) = access.clone();
+            for station in 0..part.ports.len() {
+                // What a line of several virtual LANs did is told of the first.
+                let port = part.first(Port(station as u16));
+                if port.0 < self.ends {
+                    *all.port(port) = of.ports[station].clone();
+                    if let Some(access) = of.access.get(station) {
+                        *all.access(usize::from(port.0)) = access.clone();
+                    }
                 }
             }
-            all.add_shared(&of, |port| {
-                part.ports.get(usize::from(port.0)).copied().unwrap_or(port)
-            });
+            all.add_shared(&of, |port| part.first(port));
         }
         for (port, (frames, bytes)) in all.ports.iter_mut().zip(&self.delivered) {
             (port.delivered, port.delivered_bytes) = (*frames, *bytes);

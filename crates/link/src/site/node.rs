@@ -11,7 +11,7 @@ use super::part::Heard;
 use super::{Hop, Internetwork, Left};
 use crate::frame::{IP_HEADER, Piece};
 use crate::network::{Admission, Cause, Mark, Place};
-use crate::{Answer, Datagram, Port, To};
+use crate::{Answer, Datagram, Kind, Port, To};
 use sonde_units::{Bytes, Instant, Span};
 use std::collections::VecDeque;
 
@@ -27,17 +27,35 @@ pub(super) struct Node {
     pub byte_time: Span,
     pub latency: Span,
     pub buffer: Bytes,
-    /// By interface: the segment and its station there.
+    /// By interface: the network and its station there.
     pub at: Vec<(usize, u16)>,
-    /// The port of its first interface; the others follow.
-    pub first: Port,
+    /// By interface: its port.
+    pub ports: Vec<Port>,
     pub held: Bytes,
     pub free_at: Instant,
     /// What the processor has, with the interfaces that it shall leave by.
-    pub jobs: VecDeque<(usize, Vec<usize>)>,
+    pub jobs: VecDeque<(usize, Outs)>,
     /// By interface: what waits for its station.
     pub outputs: Vec<VecDeque<usize>>,
     pub counts: NodeCounters,
+}
+
+/// The interfaces by which a frame shall leave a node.
+#[derive(Clone, Copy)]
+pub(super) enum Outs {
+    One(usize),
+    AllBut(usize),
+}
+
+impl Outs {
+    /// Those of a node with so many.
+    fn of(self, interfaces: usize) -> impl Iterator<Item = usize> {
+        let (all, without) = match self {
+            Self::One(out) => (out..out + 1, None),
+            Self::AllBut(came) => (0..interfaces, Some(came)),
+        };
+        all.filter(move |out| Some(*out) != without)
+    }
 }
 
 /// What a node does with a frame.
@@ -46,19 +64,6 @@ pub(super) enum Does {
     Bridge(Heard),
     /// By subnet: the interface, and the next router on the way; none where the subnet is at that interface.
     Route(Vec<Option<(usize, Option<Port>)>>),
-}
-
-impl Node {
-    /// The port of an interface.
-    fn port(&self, interface: usize) -> Port {
-        Port(self.first.0 + interface as u16)
-    }
-
-    /// Whether a port is one of its interfaces.
-    fn has(&self, port: Port) -> bool {
-        let behind = port.0.checked_sub(self.first.0);
-        behind.is_some_and(|interface| usize::from(interface) < self.at.len())
-    }
 }
 
 /// What a bridge or router did with the frames that it heard.
@@ -98,7 +103,7 @@ impl Internetwork {
         match self.nodes[number].does {
             Does::Bridge(_) => self.bridge(at, (number, interface), book, hop, mark),
             // It has ears for what is addressed to it on the link.
-            Does::Route(_) if hop.to == To::One(self.nodes[number].port(interface)) => {
+            Does::Route(_) if hop.to == To::One(self.nodes[number].ports[interface]) => {
                 self.route(at, (number, interface), book, hop, mark);
             }
             Does::Route(_) => {}
@@ -132,10 +137,8 @@ impl Internetwork {
                 node.counts.filtered += 1;
                 return;
             }
-            Some(out) => vec![out],
-            None => (0..node.at.len())
-                .filter(|other| *other != interface)
-                .collect(),
+            Some(out) => Outs::One(out),
+            None => Outs::AllBut(interface),
         };
         if !self.queue(at, number, (book, hop, mark), outs) {
             let gone = self.behind(book, &hop, place);
@@ -171,7 +174,7 @@ impl Internetwork {
             (None, None) => this.answer(at, (number, interface), book, hop, mark, what),
             _ => lost(this, cause),
         };
-        if self.nodes[number].has(datagram.to) {
+        if self.nodes[number].ports.contains(&datagram.to) {
             return refuse(self, Answer::Echo, Cause::NoSuchPort);
         }
         if datagram.ttl <= 1 {
@@ -185,8 +188,9 @@ impl Internetwork {
             let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
             return refuse(self, Answer::TooLong { mtu }, Cause::TooLong);
         }
+        let by = self.nodes[number].ports[out];
         let sent = |len, piece| Hop {
-            from: self.nodes[number].port(out),
+            from: by,
             to: To::One(next.unwrap_or(datagram.to)),
             len,
             datagram: Some(Datagram {
@@ -196,20 +200,26 @@ impl Internetwork {
                 ..datagram
             }),
         };
-        let pieces = match hop.len.0 > mtu {
-            false => vec![sent(hop.len, datagram.piece)],
-            true => Piece::cut(datagram.piece, hop.len.0, mtu)
-                .map(|piece| sent(Bytes(IP_HEADER + u64::from(piece.len)), Some(piece)))
-                .collect(),
-        };
-        if let (Some(book), 2..) = (self.books.get_mut(book), pieces.len())
-            && datagram.piece.is_none()
-        {
-            book.missing = hop.len.0 - IP_HEADER;
-        }
+        self.hand_over(book, next);
+        let out = Outs::One(out);
         let mut has_room = true;
-        for piece in pieces {
-            has_room &= self.queue(at, number, (book, piece, mark), vec![out]);
+        if hop.len.0 > mtu {
+            let pieces: Vec<Hop> = Piece::cut(datagram.piece, hop.len.0, mtu)
+                .map(|piece| sent(Bytes(IP_HEADER + u64::from(piece.len)), Some(piece)))
+                .collect();
+            if let Some(book) = self
+                .books
+                .get_mut(book)
+                .filter(|_| datagram.piece.is_none())
+            {
+                book.missing = hop.len.0 - IP_HEADER;
+            }
+            for piece in pieces {
+                has_room &= self.queue(at, number, (book, piece, mark), out);
+            }
+        } else {
+            let whole = sent(hop.len, datagram.piece);
+            has_room = self.queue(at, number, (book, whole, mark), out);
         }
         if has_room {
             self.nodes[number].counts.forwarded += 1;
@@ -239,7 +249,7 @@ impl Internetwork {
             Answer::TimeExceeded | Answer::TooLong { .. } => ERROR,
         };
         let answer = Hop {
-            from: self.nodes[number].port(out),
+            from: self.nodes[number].ports[out],
             to: To::One(next.unwrap_or(sender)),
             len,
             datagram: Some(Datagram {
@@ -247,7 +257,7 @@ impl Internetwork {
                 ttl: TTL,
                 is_whole: true,
                 hops: 0,
-                answer: Some((self.nodes[number].port(interface), what)),
+                answer: Some((self.nodes[number].ports[interface], what)),
                 piece: None,
             }),
         };
@@ -255,7 +265,8 @@ impl Internetwork {
         if let Some(book) = self.books.get_mut(book) {
             book.left = Left::One(Some(sender));
         }
-        if self.queue(at, number, (book, answer, mark), vec![out]) {
+        self.hand_over(book, next);
+        if self.queue(at, number, (book, answer, mark), Outs::One(out)) {
             self.nodes[number].counts.answered += 1;
         } else {
             let gone = self.all_left(book);
@@ -263,11 +274,21 @@ impl Internetwork {
         }
     }
 
+    /// In a lab a host that is the next on the way takes a frame out of the network: its kernel sends it on anew.
+    fn hand_over(&mut self, book: usize, next: Option<Port>) {
+        if let (Some(next), Some(book)) = (next, self.books.get_mut(book))
+            && self.subnets.is_host(next)
+            && matches!(book.frame.kind, Kind::Routed(_))
+        {
+            book.left = Left::One(Some(next));
+        }
+    }
+
     /// By which interface a router sends to a port, and to which router.
     fn next(&self, number: usize, to: Port) -> Option<(usize, Option<Port>)> {
-        let (segment, _) = self.at.get(usize::from(to.0))?;
+        let subnet = self.subnets.of_port(to)?;
         match &self.nodes[number].does {
-            Does::Route(table) => *table.get(self.subnets.of[*segment])?,
+            Does::Route(table) => *table.get(subnet)?,
             Does::Bridge(_) => None,
         }
     }
@@ -278,7 +299,7 @@ impl Internetwork {
         at: Instant,
         number: usize,
         (book, hop, mark): (usize, Hop, Mark),
-        outs: Vec<usize>,
+        outs: Outs,
     ) -> bool {
         let node = &mut self.nodes[number];
         if node.held + hop.len > node.buffer {
@@ -287,7 +308,7 @@ impl Internetwork {
         }
         node.held += hop.len;
         node.free_at = node.free_at.max(at) + node.frame_time + node.byte_time * hop.len.0;
-        let left = outs.len();
+        let left = outs.of(node.at.len()).count();
         let packet = self.packets.insert(Packet {
             book,
             hop,
@@ -311,14 +332,17 @@ impl Internetwork {
         let Some((packet, outs)) = node.jobs.pop_front() else {
             return;
         };
-        let book = self.packets.get(packet).map(|packet| packet.book);
-        if let Some(book) = book.and_then(|book| self.books.get_mut(book)) {
-            book.alive += outs.len() as u32 - 1;
+        let interfaces = node.at.len();
+        for out in outs.of(interfaces) {
+            node.outputs[out].push_back(packet);
         }
-        for out in &outs {
-            node.outputs[*out].push_back(packet);
+        let Some(&Packet { book, left, .. }) = self.packets.get(packet) else {
+            return;
+        };
+        if let Some(book) = self.books.get_mut(book) {
+            book.alive += left as u32 - 1;
         }
-        for out in outs {
+        for out in outs.of(interfaces) {
             self.send(now, number, out);
         }
     }
@@ -338,7 +362,8 @@ impl Internetwork {
             };
             let is_wanted = self.parts[segment].net.ready(Port(station), class);
             if !is_wanted
-                || self.put(now, book, hop, (segment, station), mark) == Admission::Blocked
+                || self.put(now, book, hop, self.nodes[number].ports[interface], mark)
+                    == Admission::Blocked
             {
                 return;
             }

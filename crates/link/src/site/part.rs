@@ -1,7 +1,7 @@
 //! A segment of a site while it runs.
 
 use crate::network::Network;
-use crate::{Kind, Port, To};
+use crate::{GroupId, Kind, Port, To};
 use sonde_units::{Instant, Span};
 use std::collections::BTreeMap;
 
@@ -10,8 +10,10 @@ pub(super) struct Part {
     pub net: Box<dyn Network + Send>,
     /// The longest frame.
     pub mtu: u64,
-    /// By station: its port in the whole.
-    pub ports: Vec<Port>,
+    /// By station: its port in the whole, or one for each virtual LAN that it is on.
+    pub ports: Vec<Vec<Port>>,
+    /// It carries virtual LANs.
+    pub is_divided: bool,
     /// Stations of bridges.
     pub bridges: Vec<u16>,
     /// A server answers address requests.
@@ -34,20 +36,36 @@ impl Part {
         way.filter(|station| *station != NOWHERE)
     }
 
-    /// To whom of the segment's stations a frame is addressed that `station` sends.
-    pub fn to(&self, now: Instant, to: To, station: u16) -> To {
+    /// Whether a port is a station's.
+    pub fn has(&self, station: u16, port: Port) -> bool {
+        let own = self.ports.get(usize::from(station));
+        own.is_some_and(|own| own.contains(&port))
+    }
+
+    /// The first port of a station.
+    pub fn first(&self, station: Port) -> Port {
+        let own = self.ports.get(usize::from(station.0));
+        own.and_then(|own| own.first()).copied().unwrap_or(station)
+    }
+
+    /// To whom of the segment's stations a frame is addressed that `station` sends on a segment, which may be a virtual LAN.
+    pub fn to(&self, now: Instant, to: To, station: u16, segment: usize) -> To {
+        let several = |to| match self.is_divided {
+            true => To::Group(group(segment)),
+            false => to,
+        };
         let To::One(port) = to else {
-            return to;
+            return several(to);
         };
         let Some(by) = self.way_to(port) else {
             // Nobody has it: its own sender, which the segment refuses.
             return To::One(Port(station));
         };
-        let is_own = self.ports.get(usize::from(by)) == Some(&port);
+        let is_own = self.has(by, port);
         match self.heard.find(now, port) {
             _ if is_own || self.is_shared => To::One(Port(by)),
             Some(at) => To::One(Port(at)),
-            None => To::Unknown,
+            None => several(To::Unknown),
         }
     }
 
@@ -62,6 +80,11 @@ impl Part {
             kind => kind,
         }
     }
+}
+
+/// The group of those on a segment.
+pub(super) fn group(segment: usize) -> GroupId {
+    GroupId(segment as u32)
 }
 
 /// Where ports were heard last, and when.
@@ -88,19 +111,19 @@ impl Heard {
     }
 }
 
-/// By port: the station of a segment by which it is reached, where `bridges` have these segments and stations.
-pub(super) fn ways(segment: usize, at: &[(usize, u16)], bridges: &[Vec<(usize, u16)>]) -> Vec<u16> {
+/// By port: the station of a network by which it is reached, which carries these segments, where `bridges` have these segments and stations.
+pub(super) fn ways(own: &[usize], at: &[(usize, u16)], bridges: &[&[(usize, u16)]]) -> Vec<u16> {
     // Segments to look at, with the station here by which they are reached.
-    let mut found: BTreeMap<usize, Option<u16>> = BTreeMap::from([(segment, None)]);
-    let mut next = vec![segment];
+    let mut found: BTreeMap<usize, Option<u16>> = own.iter().map(|one| (*one, None)).collect();
+    let mut next = own.to_vec();
     while let Some(from) = next.pop() {
         let by = found.get(&from).copied().flatten();
         for bridge in bridges {
             let Some((_, station)) = bridge.iter().find(|(joined, _)| *joined == from) else {
                 continue;
             };
-            let by = by.or((from == segment).then_some(*station));
-            for (other, _) in bridge {
+            let by = by.or(own.contains(&from).then_some(*station));
+            for (other, _) in *bridge {
                 if !found.contains_key(other) {
                     found.insert(*other, by);
                     next.push(*other);

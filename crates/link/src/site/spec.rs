@@ -1,7 +1,8 @@
 //! A site as data: segments, the hosts on them, and what joins the segments.
 //!
 //! Model:   a host is on one segment or several, of different subnets; its interfaces are in the order of these in the file. The segments that
-//!          bridges join are one subnet, and form a tree. A network alone is a site of one segment, several networks of the same hosts are one of
+//!          bridges join are one subnet, and form a tree. A virtual LAN is a segment on the network of another one, its carrier; who is on several of one
+//!          carrier has one line there, that of its first. A network alone is a site of one segment, several networks of the same hosts are one of
 //!          as many. A segment's network is a selector in a file, [`NetworkSpec`] once it is read.
 //! Units:   sizes, rates and times carry their unit in the text, as in a network's file.
 //! Checked: `tests/site.rs` reads good and bad files.
@@ -53,8 +54,11 @@ pub struct SiteSpec<N = NetworkSpec> {
 pub struct Segment<N = NetworkSpec> {
     /// Its name.
     pub name: String,
-    /// What it is; in a file as `--network` has it.
+    /// What it is; in a file as `--network` has it. Of a virtual LAN that of its carrier.
     pub network: N,
+    /// The segment whose network carries this one, as a virtual LAN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on: Option<String>,
     /// The hosts on it, by name; in a file `h[1-16]` is sixteen.
     pub hosts: Vec<String>,
 }
@@ -91,7 +95,7 @@ pub struct Bridge {
 /// A router between subnets: it sends datagrams on by their addresses, by the shortest way.
 ///
 /// It keeps a datagram until its last bit is there and has one processor, as a bridge has. It answers what is too old, or too long for the next
-/// segment and may not be cut up, and echo requests for itself; it cuts nothing up. Several between the same segments are in a file one of several
+/// segment and may not be cut up, and echo requests for itself. Several between the same segments are in a file one of several
 /// names, and share what passes: a gateway of as many interfaces.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,6 +104,9 @@ pub struct Router {
     pub name: String,
     /// The segments that it joins, two or more, each of another subnet.
     pub joins: Vec<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "By::is_model")]
+    pub by: By,
     /// What its processor takes for a datagram.
     #[serde(default)]
     pub frame_time: Span,
@@ -114,6 +121,23 @@ pub struct Router {
     pub buffer: Bytes,
 }
 
+/// What a router is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// A box of its own, with the times that the file gives it.
+    #[default]
+    Model,
+    /// The host of this name: in the lab its kernel sends on, at what that costs there; under the virtual clock it costs nothing.
+    Host,
+}
+
+impl By {
+    const fn is_model(&self) -> bool {
+        matches!(self, Self::Model)
+    }
+}
+
 /// An interface of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostPort {
@@ -123,7 +147,9 @@ pub struct HostPort {
     pub number: u16,
     /// The segment.
     pub segment: usize,
-    /// Its station there.
+    /// The segment whose network carries it: itself, but of a virtual LAN.
+    pub carrier: usize,
+    /// Its station there, which is one for all virtual LANs of a carrier.
     pub station: u16,
 }
 
@@ -156,7 +182,7 @@ impl Bridge {
         }
     }
 
-    const fn usual_buffer() -> Bytes {
+    pub(super) const fn usual_buffer() -> Bytes {
         Bytes::kib(512)
     }
 
@@ -265,17 +291,16 @@ pub(super) fn parse_turned(
     turned: &[(&str, &str)],
     read: &dyn Fn(&str) -> Result<String, String>,
 ) -> Result<SiteSpec, SiteError> {
-    let mut told: SiteSpec<String> = toml::from_str(text).map_err(|e| SiteError::Parse {
-        file: file.to_owned(),
-        problem: excerpts(&e.to_string()),
-    })?;
+    let mut told: SiteSpec<Option<String>> =
+        toml::from_str(text).map_err(|e| SiteError::Parse {
+            file: file.to_owned(),
+            problem: excerpts(&e.to_string()),
+        })?;
     for (name, knob) in turned {
         let own = told.segment.iter_mut().find(|one| one.name == *name);
-        let Some(segment) = own else {
-            let names = told
-                .segment
-                .iter()
-                .map(|one| excerpt(&one.name).to_string());
+        let Some(network) = own.and_then(|one| one.network.as_mut()) else {
+            let have = told.segment.iter().filter(|one| one.network.is_some());
+            let names = have.map(|one| excerpt(&one.name).to_string());
             return Err(SiteError::NoSegment {
                 file: file.to_owned(),
                 segment: (*name).to_owned(),
@@ -283,7 +308,7 @@ pub(super) fn parse_turned(
                 known: names.take(PARTS_MAX).collect::<Vec<_>>().join(", "),
             });
         };
-        segment.network += &format!(":{knob}");
+        *network += &format!(":{knob}");
     }
     let mut segment: Vec<Segment> = Vec::new();
     // One more than a site may have, which is told.
@@ -294,15 +319,41 @@ pub(super) fn parse_turned(
         .enumerate()
         .take(PARTS_MAX.saturating_add(1))
     {
-        let network = resolve(&one.network, read).map_err(|error| SiteError::Network {
+        let wrong = |key, problem| SiteError::Value {
             file: file.to_owned(),
-            line: line_of(text, "segment", number, "network"),
-            segment: one.name.clone(),
-            error: Box::new(error),
-        })?;
+            line: line_of(text, "segment", number, key),
+            problem,
+        };
+        let network = match (&one.network, &one.on) {
+            (Some(network), None) => {
+                resolve(network, read).map_err(|error| SiteError::Network {
+                    file: file.to_owned(),
+                    line: line_of(text, "segment", number, "network"),
+                    segment: one.name.clone(),
+                    error: Box::new(error),
+                })?
+            }
+            (None, Some(on)) => {
+                let carrier = segment.iter().find(|other| other.name == *on);
+                let carrier = carrier.ok_or_else(|| wrong("on", no_carrier(on)))?;
+                carrier.network.clone()
+            }
+            (Some(_), Some(_)) => {
+                let problem = "a virtual LAN has the network of the segment that it is `on`: leave `network` out";
+                return Err(wrong("network", problem.into()));
+            }
+            (None, None) => {
+                let problem = format!(
+                    "segment `{}` has no network: write one, as `network = \"ethernet-100\"`, or for a virtual LAN the segment that it is `on`",
+                    excerpt(&one.name)
+                );
+                return Err(wrong("name", problem));
+            }
+        };
         segment.push(Segment {
             name: one.name,
             network,
+            on: one.on,
             hosts: one
                 .hosts
                 .iter()
@@ -349,6 +400,14 @@ pub(super) fn parse_turned(
     }
 }
 
+/// Why a virtual LAN cannot be on a segment of this name.
+pub(super) fn no_carrier(on: &str) -> String {
+    format!(
+        "there is no segment `{}` with a network of its own before this one: name one, and write virtual LANs behind all other segments",
+        excerpt(on)
+    )
+}
+
 /// The line of a key in the table of this name and number (from 0), or of its head where it is not there; else 1.
 fn line_of(text: &str, table: &str, number: usize, key: &str) -> usize {
     let (mut here, mut seen, mut found) = (false, 0_usize, 1);
@@ -393,6 +452,7 @@ impl SiteSpec {
                 .map(|(number, network)| Segment {
                     name: format!("eth{number}"),
                     network: network.clone(),
+                    on: None,
                     hosts: (1..=hosts).map(|number| format!("h{number}")).collect(),
                 })
                 .collect(),
@@ -427,22 +487,37 @@ impl SiteSpec {
     pub fn ends(&self) -> Vec<HostPort> {
         // By name: the number of the host, and how many interfaces it has so far.
         let mut hosts: BTreeMap<&str, (u16, u16)> = BTreeMap::new();
+        let mut stations = Stations::default();
         let mut all = Vec::new();
         for (segment, one) in self.segment.iter().enumerate() {
-            for (station, name) in (0..).zip(&one.hosts) {
+            let carrier = self.carrier(segment);
+            for name in &one.hosts {
                 let next = hosts.len() as u16;
                 let (host, number) = hosts.entry(name).or_insert((next, 0));
                 all.push(HostPort {
                     host: *host,
                     number: *number,
                     segment,
-                    station,
+                    carrier,
+                    station: stations.of(carrier, name),
                 });
                 *number = number.saturating_add(1);
             }
         }
         all.sort_by_key(|end| (end.number, end.host));
         all
+    }
+
+    /// The segment whose network carries a segment: itself, but of a virtual LAN.
+    pub fn carrier(&self, segment: usize) -> usize {
+        let on = self.segment.get(segment).and_then(|one| one.on.as_ref());
+        let carrier = on.and_then(|on| self.segment.iter().position(|one| one.name == *on));
+        carrier.unwrap_or(segment)
+    }
+
+    /// How many segments have a network of their own; they are before the others.
+    pub(crate) fn carriers(&self) -> usize {
+        self.segment.iter().filter(|one| one.on.is_none()).count()
     }
 
     /// The network that a host's port is on; none for one that is not there.
@@ -472,7 +547,7 @@ impl SiteSpec {
     /// # Errors
     /// [`Refused`] where the hosts are on two segments, or not there.
     pub fn schedule(&mut self, at: Span, command: Command) -> Result<(), Refused> {
-        for (segment, command) in inside(&self.ends(), self.segment.len(), 0, command)? {
+        for (segment, command) in inside(&self.ends(), self.carriers(), 0, command)? {
             if let Some(one) = self.segment.get_mut(segment) {
                 one.network.fault.push(FaultSpec {
                     at,
@@ -501,6 +576,35 @@ impl SiteSpec {
             _ => self.check().map_err(|wrong| wrong.problem)?,
         };
         Ok(Subnets::new(self, joined))
+    }
+}
+
+/// Who has which station of the networks of a site.
+#[derive(Default)]
+pub(super) struct Stations<'a> {
+    /// By carrier and name.
+    of: BTreeMap<(usize, &'a str), u16>,
+    /// By carrier: how many it has.
+    count: BTreeMap<usize, u16>,
+}
+
+impl<'a> Stations<'a> {
+    /// The station of this name on a carrier, where it has one line.
+    pub fn of(&mut self, carrier: usize, name: &'a str) -> u16 {
+        if let Some(own) = self.of.get(&(carrier, name)) {
+            return *own;
+        }
+        let own = self.more(carrier);
+        self.of.insert((carrier, name), own);
+        own
+    }
+
+    /// A station more.
+    pub fn more(&mut self, carrier: usize) -> u16 {
+        let next = self.count.entry(carrier).or_default();
+        let own = *next;
+        *next = next.saturating_add(1);
+        own
     }
 }
 
@@ -535,10 +639,10 @@ pub(crate) fn inside(
     if places.contains(&None) {
         return Err(Refused::NO_SUCH_INTERFACE);
     }
-    let mut of_named = places.into_iter().flatten().map(|end| end.segment);
+    let mut of_named = places.into_iter().flatten().map(|end| end.carrier);
     let Some(segment) = of_named.next() else {
         let is_of = |segment: &usize| {
-            let mut on = ends.iter().filter(|end| end.segment == *segment).peekable();
+            let mut on = ends.iter().filter(|end| end.carrier == *segment).peekable();
             on.peek().is_none() && number == 0 || on.any(|end| end.number == number)
         };
         let all: Vec<_> = (0..segments).filter(is_of).collect();

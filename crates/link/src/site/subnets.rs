@@ -2,12 +2,13 @@
 //!
 //! Model:   what bridges join is a subnet, numbered in the order of the file. From one to another a datagram passes as few routers as it can; of
 //!          several ways as short hosts take turns by their numbers, in the order of the file, and routers take the first. A host on several sends by the interface from which that is fewest,
-//!          of equal ones the first; it sends nothing on for others.
+//!          of equal ones the first; it sends nothing on for others but where the file makes it a router.
 //! Checked: `tests/router.rs`.
 
 use super::check::Joined;
-use super::spec::{HostPort, SiteSpec};
+use super::spec::{By, HostPort, SiteSpec, Stations};
 use crate::Port;
+use std::collections::BTreeSet;
 
 /// The subnets of a site.
 #[derive(Clone, Debug)]
@@ -18,14 +19,16 @@ pub struct Subnets {
     pub ends: Vec<HostPort>,
     /// By host: its ports.
     hosts: Vec<Vec<Port>>,
-    /// By port (those of the hosts, then those of the bridges, then those of the routers): its segment, and its station there.
+    /// By port (those of the hosts, then those of the bridges, then those of the routers): its segment, and its station on the network there.
     pub(crate) at: Vec<(usize, u16)>,
+    /// By segment: the one whose network carries it.
+    pub(crate) carriers: Vec<usize>,
     /// By bridge and interface: the segment.
     pub(crate) bridges: Vec<Vec<usize>>,
     /// By router and interface: the segment.
     pub(crate) routers: Vec<Vec<usize>>,
-    /// By router: the port of its first interface.
-    first: Vec<u16>,
+    /// By router and interface: the port, of a host that sends on its own.
+    pub(crate) router_ports: Vec<Vec<Port>>,
     /// By subnet, from and to: how many routers a datagram passes.
     hops: Vec<Vec<Option<u32>>>,
 }
@@ -33,24 +36,40 @@ pub struct Subnets {
 impl Subnets {
     pub(super) fn new(site: &SiteSpec, joined: Joined) -> Self {
         let ends = site.ends();
-        let mut at: Vec<_> = ends.iter().map(|end| (end.segment, end.station)).collect();
-        let mut stations: Vec<u16> = site
-            .segment
-            .iter()
-            .map(|one| one.hosts.len() as u16)
+        let carriers: Vec<_> = (0..site.segment.len())
+            .map(|one| site.carrier(one))
             .collect();
-        let mut first = Vec::new();
-        let nodes = joined.bridges.iter().chain(&joined.routers);
-        for (number, segments) in nodes.enumerate() {
-            if number >= joined.bridges.len() {
-                first.push(at.len() as u16);
+        let carrier = |segment: usize| carriers.get(segment).copied().unwrap_or(segment);
+        let mut at: Vec<_> = ends.iter().map(|end| (end.segment, end.station)).collect();
+        let mut stations = Stations::default();
+        let names = site.names();
+        for (segment, one) in site.segment.iter().enumerate() {
+            for name in &one.hosts {
+                stations.of(carrier(segment), name);
             }
-            for segment in segments {
-                if let Some(station) = stations.get_mut(*segment) {
-                    at.push((*segment, *station));
-                    *station = station.saturating_add(1);
+        }
+        for segment in joined.bridges.iter().flatten() {
+            at.push((*segment, stations.more(carrier(*segment))));
+        }
+        let mut router_ports = Vec::new();
+        for (router, segments) in site.router.iter().zip(&joined.routers) {
+            let own = |segment: usize| {
+                let mut all = (0..).zip(&ends);
+                let is_of = |end: &HostPort| {
+                    let host = names.get(usize::from(end.host));
+                    end.segment == segment && host == Some(&router.name.as_str())
+                };
+                all.find(|(_, end)| is_of(end)).map(|(port, _)| Port(port))
+            };
+            let ports = segments.iter().map(|segment| match router.by {
+                By::Host => own(*segment).unwrap_or(Port(0)),
+                By::Model => {
+                    let station = stations.of(carrier(*segment), &router.name);
+                    at.push((*segment, station));
+                    Port((at.len() as u16).saturating_sub(1))
                 }
-            }
+            });
+            router_ports.push(ports.collect());
         }
         let count = joined
             .subnet
@@ -64,7 +83,8 @@ impl Subnets {
             at,
             bridges: joined.bridges,
             routers: joined.routers,
-            first,
+            router_ports,
+            carriers,
             hops: Vec::new(),
         };
         subnets.hops = (0..count)
@@ -143,19 +163,36 @@ impl Subnets {
 
     /// The interfaces of a router: the port and the subnet of each.
     pub fn interfaces(&self, router: usize) -> impl Iterator<Item = (Port, usize)> + '_ {
-        let first = self.first.get(router).copied().unwrap_or(0);
-        let segments = self.routers.get(router).into_iter().flatten();
-        let subnets = segments
-            .filter_map(|segment| self.of.get(*segment))
-            .copied();
-        (first..).map(Port).zip(subnets)
+        let ports = self.router_ports.get(router).into_iter().flatten();
+        ports.filter_map(|port| Some((*port, self.of_port(*port)?)))
     }
 
-    /// The routers that are in a subnet, by their ports there.
+    /// The routers that are in a subnet and are no hosts, by their ports there.
     pub fn routers_in(&self, subnet: usize) -> impl Iterator<Item = Port> + '_ {
         let all = (0..self.routers.len()).flat_map(|router| self.interfaces(router));
-        all.filter(move |(_, of)| *of == subnet)
-            .map(|(port, _)| port)
+        let is_so = move |(port, of): &(Port, usize)| *of == subnet && !self.is_host(*port);
+        all.filter(is_so).map(|(port, _)| port)
+    }
+
+    /// Whether a port is a host's.
+    pub fn is_host(&self, port: Port) -> bool {
+        usize::from(port.0) < self.ends.len()
+    }
+
+    /// Whether a host sends on what is for others.
+    pub fn sends_on(&self, host: u16) -> bool {
+        let own = self.ports_of(host);
+        let all = self.router_ports.iter().flatten();
+        all.into_iter().any(|port| own.contains(port))
+    }
+
+    /// How many lines hosts have, and how many they, bridges and routers have together: of one with several virtual LANs that is one.
+    pub fn lines(&self) -> (usize, usize) {
+        let line =
+            |(segment, station): &(usize, u16)| (self.carriers.get(*segment).copied(), *station);
+        let hosts: BTreeSet<_> = self.at.iter().take(self.ends.len()).map(line).collect();
+        let all: BTreeSet<_> = self.at.iter().map(line).collect();
+        (hosts.len(), all.len())
     }
 
     /// From one subnet towards another, in turn `turn`: the router's port in the first, and its port in the one behind it.

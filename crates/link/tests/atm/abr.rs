@@ -9,7 +9,12 @@ fn abr(feedback: &str, more: &str) -> String {
 }
 
 /// Layer-3 bits a second that each receiver gets over the second half of the time, all senders full; and frames lost.
-fn shares(spec: &NetworkSpec, ports: u16, pairs: &[(u16, u16)], millis: u64) -> (Vec<f64>, u64) {
+pub(super) fn shares(
+    spec: &NetworkSpec,
+    ports: u16,
+    pairs: &[(u16, u16)],
+    millis: u64,
+) -> (Vec<f64>, u64) {
     let mut rig = Rig::new(spec, ports, 1);
     let mut half = vec![0u64; pairs.len()];
     for part in 1..=2u64 {

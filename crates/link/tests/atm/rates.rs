@@ -1,5 +1,6 @@
 //! What framing leaves of each line, and what host rate control leaves of that.
 
+use super::abr::shares;
 use super::rig::{Rig, spec};
 use sonde_link::{Headers, overhead, tcp_max};
 use sonde_units::{Bytes, Instant, Span};
@@ -87,4 +88,37 @@ fn a_stream_meets_its_ceiling() {
 fn propagation_is_5_ns_a_metre() {
     assert_eq!(spec("atm-oc3c", "").line.propagation(), Span::nanos(140));
     assert_eq!(spec("wan-oc3c", "").line.propagation(), Span::micros(1_250));
+}
+
+/// Each host has the rate of its interface, whatever the others have; a faster interface leaves the switch and them as they are.
+#[test]
+fn a_switch_gives_each_host_the_rate_of_its_interface() {
+    const PAYLOAD: f64 = 9_180.0 / (192.0 * 53.0);
+    let with = |lines: [&str; 4]| {
+        let line = |(port, rate): (usize, &str)| {
+            format!("[[port]]\nport = {port}\nrate = \"{rate}\"\npayload = \"1/1\"\n")
+        };
+        spec(
+            "atm-oc3c",
+            &lines.into_iter().enumerate().map(line).collect::<String>(),
+        )
+    };
+    // Four desktops, each to one of two servers on OC-3c.
+    let pairs = [(0, 4), (1, 5), (2, 5), (3, 5)];
+    let matched = with(["25.6Mbit"; 4]);
+    let replaced = with(["100Mbit", "25.6Mbit", "25.6Mbit", "25.6Mbit"]);
+    assert_eq!(
+        format!("{:?}", matched.switch),
+        format!("{:?}", replaced.switch)
+    );
+    for (spec, first) in [(&matched, 25.6e6), (&replaced, 100e6)] {
+        let (rates, lost) = shares(spec, 6, &pairs, 1_000);
+        assert_eq!(lost, 0);
+        for (rate, line) in rates.iter().zip([first, 25.6e6, 25.6e6, 25.6e6]) {
+            assert!((rate / (line * PAYLOAD) - 1.0).abs() < 0.02, "{rates:?}");
+        }
+    }
+    // On the Ethernet before, four share what one has now.
+    let (rates, _) = shares(&spec("ethernet-10:mtu=9180", ""), 6, &pairs, 1_000);
+    assert!(rates.iter().sum::<f64>() < 10e6, "{rates:?}");
 }

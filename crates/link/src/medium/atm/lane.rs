@@ -110,7 +110,7 @@ impl Atm {
             self.inject(now, frame, to, edge);
             return self.end_service(now, &frame, to);
         }
-        for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+        for to in edge.others(&frame) {
             self.inject(now, frame, to, edge);
         }
     }
@@ -130,7 +130,7 @@ impl Atm {
             lose(now, frame, to, why, edge);
             return self.end_service(now, frame, to);
         }
-        for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+        for to in edge.others(frame) {
             lose(now, frame, to, why, edge);
         }
     }

@@ -348,8 +348,9 @@ impl Segment {
         match target {
             Target::One(to) => with(self, edge, to),
             Target::All | Target::Server => {
-                edge.copies(&frame, self.ports - 1);
-                for to in (0..self.ports).map(Port).filter(|to| *to != frame.from) {
+                let others = edge.others(&frame);
+                edge.copies(&frame, others.len());
+                for to in others {
                     with(self, edge, to);
                 }
             }
