@@ -42,6 +42,7 @@ mod pattern;
 mod place;
 mod plan;
 mod preflight;
+mod quick_link;
 mod replay;
 mod report;
 mod require;

@@ -3,15 +3,17 @@
 use crate::cli;
 use crate::failure::Failure;
 use crate::plan::{DEFAULT_NETWORK, host_number};
+use crate::quick_link::Link;
 use clap::Args;
 use sonde_fleet::Load;
 use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
-use sonde_link::{CatalogueError, NetworkSpec, Script, SiteSpec};
+use sonde_link::{CatalogueError, Command, NetworkSpec, Script, SiteSpec};
 use sonde_sys::file;
-use sonde_units::Instant;
+use sonde_units::{Instant, Span};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 /// The hosts of a lab.
 #[derive(Clone, Debug, Args)]
@@ -58,9 +60,10 @@ pub struct LabOptions {
     /// or a file.
     #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["networks", "hosts"])]
     pub site: Option<String>,
-    /// Instead of a network a link with this rate, delay in one direction and loss, as 100Mbit,10ms,1%; what is left out is none.
-    #[arg(long, value_name = "RATE[,DELAY[,LOSS]]", value_parser = link, conflicts_with_all = ["networks", "site"])]
-    pub link: Option<String>,
+    /// Instead of a network a link with this rate, delay in one direction, loss and jitter, as 100Mbit,10ms,1%,2ms; what is left out is
+    /// none. A/B in place of one figure: A from the first host, B to it, as 100Mbit/10Mbit,10ms/30ms.
+    #[arg(long, value_name = "RATE[,DELAY[,LOSS[,JITTER]]]", value_parser = Link::from_str, conflicts_with_all = ["networks", "site"])]
+    pub link: Option<Link>,
     #[command(flatten)]
     pub hosts: HostOptions,
     /// CPUs: one (all on one: latency), split (the switch alone on one: throughput), auto (one while programs answer each
@@ -86,23 +89,6 @@ pub struct LabOptions {
     /// Where a line is down (`sonde lab tell link all down`) take the interface's carrier away, and let hosts go by another of theirs.
     #[arg(long)]
     pub fail_over: bool,
-}
-
-/// The network that has these figures.
-fn link(text: &str) -> Result<String, String> {
-    let mut selector = "link".to_owned();
-    let mut values = text.split(',');
-    for knob in ["rate", "delay", "loss"] {
-        match values.next() {
-            Some(value) if !value.is_empty() => selector += &format!(":{knob}={value}"),
-            Some(_) => return Err(format!("its {knob} is empty: write 100Mbit,10ms,1%")),
-            None => break,
-        }
-    }
-    if values.next().is_some() {
-        return Err("a link has three values at most: write 100Mbit,10ms,1%".into());
-    }
-    sonde_link::selector_of_option(&selector).map_err(|error| error.to_string())
 }
 
 const NETWORKS_MAX: usize = 8;
@@ -164,6 +150,24 @@ pub fn sole(site: &SiteSpec) -> Result<NetworkSpec, Failure> {
     })
 }
 
+/// The script of a file.
+pub fn script(path: &Path) -> Result<Script, Failure> {
+    let shown = path.display();
+    let text = file::text(path)
+        .map_err(|e| Failure::usage(format!("cannot read the script {shown}: {e}")))?;
+    Script::parse(&text).map_err(|error| Failure::usage(format!("the script {shown}, {error}")))
+}
+
+/// Puts a script into the networks that eth0 of hosts is on.
+pub fn play(site: &mut SiteSpec, path: &Path, script: &Script) -> Result<(), Failure> {
+    for (at, command) in &script.commands {
+        let scheduled = site.schedule(at.since(Instant::START), *command);
+        scheduled
+            .map_err(|error| Failure::usage(format!("the script {}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
 impl LabOptions {
     /// The usual lab of these hosts.
     pub fn of_hosts(hosts: HostOptions) -> Self {
@@ -195,13 +199,21 @@ impl LabOptions {
         let mut site = match &self.site {
             Some(selector) => site(selector)?,
             None => {
-                let quick = self.link.as_ref().map(std::slice::from_ref);
+                let quick = self
+                    .link
+                    .as_ref()
+                    .map(|link| std::slice::from_ref(&link.selector));
                 let networks = quick.unwrap_or(&self.networks).iter();
                 let networks = networks.map(|selector| network(selector));
                 let networks = networks.collect::<Result<Vec<_>, Failure>>()?;
                 SiteSpec::parallel(networks, self.hosts.count())
             }
         };
+        let hosts = site.count();
+        for fault in self.link.iter().flat_map(|link| link.faults(hosts)) {
+            let scheduled = site.schedule(Span::ZERO, Command::Fault(fault));
+            scheduled.map_err(|error| Failure::usage(format!("--link: {error}")))?;
+        }
         if self.fail_over && site.ends().iter().all(|end| end.number == 0) {
             return Err(Failure::usage(
                 "`--fail-over` is for hosts on two networks or more: name another `--network`, or a site that has such hosts",
@@ -242,27 +254,21 @@ impl LabOptions {
             )));
         }
         if let Some(load) = &self.load {
-            let first = site.ends().into_iter().filter(|end| end.number == 0);
-            let first: BTreeSet<usize> = first.map(|end| end.segment).collect();
+            let ends = site.ends();
+            let first = ends.iter().filter(|end| end.number == 0);
+            let first: BTreeSet<usize> = first.map(|end| end.carrier).collect();
             for number in first {
+                let own = ends.iter().filter(|end| end.carrier == number);
+                let stations: BTreeSet<u16> = own.map(|end| end.station).collect();
                 let segment = &mut site.segment[number];
-                let flows = load.scheduled(&segment.network, segment.hosts.len() as u16);
+                let flows = load.scheduled(&segment.network, stations.len() as u16);
                 segment.network.load.extend(flows);
             }
         }
         let Some(path) = &self.script else {
             return Ok(());
         };
-        let shown = path.display();
-        let text = file::text(path)
-            .map_err(|e| Failure::usage(format!("cannot read the script {shown}: {e}")))?;
-        let script = Script::parse(&text)
-            .map_err(|error| Failure::usage(format!("the script {shown}, {error}")))?;
-        for (at, command) in &script.commands {
-            let scheduled = site.schedule(at.since(Instant::START), *command);
-            scheduled.map_err(|error| Failure::usage(format!("the script {shown}: {error}")))?;
-        }
-        Ok(())
+        play(site, path, &script(path)?)
     }
 
     /// Starts the lab.

@@ -126,6 +126,58 @@ fn hosts_on_two_networks_use_the_one_they_address() {
     }
 }
 
+#[test]
+fn a_link_has_jitter_and_unlike_directions() {
+    const STREAM: &str = r#"
+import socket, sys, time
+if sys.argv[1] == "send":
+    with socket.create_server(("", 7000)) as there:
+        open("listens", "w").close()
+        there.accept()[0].sendall(bytes(1 << 20))
+else:
+    with socket.create_connection(("h2", 7000)) as talk:
+        begin, count = time.monotonic(), 0
+        while piece := talk.recv(1 << 16): count += len(piece)
+    print("stream", count, int((time.monotonic() - begin) * 1e6))
+"#;
+    if !has("ping") {
+        return;
+    }
+    for case in attached("tap") {
+        let stage = Stage::new(case);
+        std::fs::write(stage.path("stream.py"), STREAM).unwrap();
+        let script = format!(
+            "sonde lab exec h2 -- {PYTHON} stream.py send & until [ -e listens ]; do sleep 0.05; done
+            {PYTHON} stream.py receive; wait; echo begin; ping -c 20 -i 0.02 h2"
+        );
+        let ledger = stage.path("ledger");
+        let options = [
+            "--link",
+            "100Mbit/10Mbit,30ms/10ms,0,5ms",
+            "--hosts",
+            "2",
+            "--ledger",
+            &ledger,
+        ];
+        let outcome = on_h1(&stage, &options, &script);
+        // A mebibyte back at 10 Mb/s, with at least 54 bytes a frame of at most 1,460.
+        let line = lines(&outcome)[0].split_whitespace();
+        let words: Vec<u64> = line.skip(1).map(|word| word.parse().unwrap()).collect();
+        assert_eq!(words[0], 1 << 20, "{outcome}");
+        assert!(words[1] > 860_000, "{outcome}");
+        // 40 ms there and back, and up to 5 more in each direction, unlike each time.
+        let times = round_trips_us(&outcome.out, "begin");
+        assert!(
+            times.len() == 20 && times.iter().all(|time| *time >= 40_000),
+            "{times:?}"
+        );
+        let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+        assert!(most - least > 1_000, "{times:?}");
+        let replay = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        assert!(replay.out.contains(" 0 early"), "{replay}");
+    }
+}
+
 /// The system's own: what stands before it in `PATH` may take a CPU for 0.1 s, on each of many hosts.
 const PYTHON: &str = "/usr/bin/python3";
 /// Each host sends one datagram to each other, once all of them listen.
