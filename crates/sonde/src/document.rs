@@ -9,6 +9,7 @@ use crate::accept::Accepted;
 use crate::check::Check;
 use crate::compare_sites::SiteChange;
 use crate::doctor::{Diagnosis, leftovers::Leftovers};
+use crate::downtime::Downtimes;
 use crate::events::Event;
 use crate::exit::Outcome;
 use crate::failure::Failure;
@@ -86,6 +87,9 @@ pub enum Command<'a> {
     /// `sonde lab compare-sites`.
     #[serde(rename = "lab compare-sites")]
     LabCompareSites(&'a SiteChange),
+    /// `sonde lab downtime`.
+    #[serde(rename = "lab downtime")]
+    LabDowntime(&'a Downtimes),
     /// `sonde doctor`.
     #[serde(rename = "doctor")]
     Doctor(&'a Diagnosis),

@@ -19,6 +19,7 @@ mod contend;
 mod defect;
 mod doctor;
 mod document;
+mod downtime;
 mod events;
 mod exit;
 mod failure;

@@ -230,6 +230,7 @@ fn every_document_is_as_the_schema_says() {
         "lab list --json",
         "lab list --sites --json",
         "lab compare-sites sandia-engineering sandia-hybrid --json",
+        "lab downtime ethernet-10 fddi --json",
         "doctor --json",
         "place --pattern ring --ranks 4 --network ethernet-100 --hosts 2 --slots 2 --topology ring --json",
         "assess --dry-run --json",

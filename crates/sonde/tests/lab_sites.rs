@@ -228,6 +228,61 @@ fn wrong_sites_are_refused_with_their_line() {
 }
 
 #[test]
+fn down_time_is_counted_by_cause_for_networks_side_by_side() {
+    let stage = Stage::new(Case::own("veth"));
+    let script = stage.path("outages.txt");
+    // Six weeks of a trial: the manager of ATM's circuits loses contact and clears them when it is back; whoever is on shift sets
+    // up those of h1 by hand in three minutes. Ethernet beside it has a host that goes.
+    let text = "500h manager down\n500.01h manager up\n";
+    let by_hand = (2..=4).map(|host| format!("500.06h vc establish h1 h{host}\n"));
+    std::fs::write(&script, text.to_owned() + &by_hand.collect::<String>()).unwrap();
+    let words = ["lab", "downtime", "atm-oc3c", "--script", &script];
+    let outcome = stage.sonde(&[&words[..], &["--json"]].concat()).expect(0);
+    let document: Value = serde_json::from_str(&outcome.out).unwrap();
+    assert_eq!(document["lasts_s"], 42.0 * 86_400.0);
+    let network = &document["networks"][0];
+    let cause = &network["causes"][0];
+    assert_eq!(cause["cause"], "no circuit", "{network:#}");
+    assert_eq!(cause["times"], 1, "{network:#}");
+    let any = cause["any_s"].as_f64().unwrap();
+    assert!(any > 180.0, "{network:#}");
+    let share = network["availability"].as_f64().unwrap();
+    assert!(share > 0.5 && share < 1.0, "{network:#}");
+
+    std::fs::write(&script, "500h host h2 down\n500.5h host h2 up\n").unwrap();
+    let words = [
+        "lab",
+        "downtime",
+        "atm-oc3c",
+        "ethernet-10",
+        "--script",
+        &script,
+    ];
+    let outcome = stage.sonde(&[&words[..], &["--json"]].concat()).expect(0);
+    let document: Value = serde_json::from_str(&outcome.out).unwrap();
+    for network in document["networks"].as_array().unwrap() {
+        // Half of the pairs of four hosts, for half an hour.
+        let all = &network["all"];
+        assert_eq!(
+            (&all["times"], &all["any_s"]),
+            (&Value::from(1), &Value::from(1_800.0))
+        );
+        assert_eq!(all["mean_s"], 900.0, "{network:#}");
+        assert_eq!(network["causes"][0]["cause"], "host down or standing still");
+    }
+    let shown = stage.sonde(&words).expect(0);
+    for word in ["ethernet-10", "15.00", "30.00", "99.9752 % of 1008 h"] {
+        assert!(shown.out.contains(word), "{word}: {shown}");
+    }
+    // A script that this network has no part for, a time that is none.
+    std::fs::write(&script, "1h manager down\n").unwrap();
+    let refused = stage.sonde(&["lab", "downtime", "fddi", "--script", &script]);
+    refused.expect(USAGE).tells(&["manager"]);
+    let refused = stage.sonde(&["lab", "downtime", "fddi", "--for", "0"]);
+    refused.expect(USAGE).tells(&["`--for` is no time"]);
+}
+
+#[test]
 fn what_an_option_for_a_site_changes_is_counted() {
     let stage = Stage::new(Case::own("veth"));
     let words = [

@@ -18,7 +18,7 @@ const UNWRITTEN: i32 = 74;
 const UNREAD: i32 = 141;
 
 /// Lines that print something of their own, whatever becomes of it; `STORE` stands for a folder with runs.
-const PRINTING: [&str; 61] = [
+const PRINTING: [&str; 63] = [
     "--help",
     "--version",
     "assess help",
@@ -59,6 +59,8 @@ const PRINTING: [&str; 61] = [
     "lab list --sites --json",
     "lab compare-sites sandia-engineering sandia-hybrid",
     "lab compare-sites sandia-engineering sandia-hybrid --json",
+    "lab downtime atm-oc3c",
+    "lab downtime two-rooms --sites --json",
     "lab check fddi --dry-run",
     "load --rho 0.5 --dry-run",
     "load --rho 0.5 --dry-run --json",

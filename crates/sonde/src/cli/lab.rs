@@ -4,8 +4,10 @@ use super::lab_check::{self, LabCheckOptions};
 use super::output::OutputOptions;
 use super::typed;
 use crate::failure::Failure;
-use crate::{compare_sites, lab, networks, plan, replay, sites, testbed};
+use crate::{compare_sites, downtime, lab, networks, plan, replay, sites, testbed};
 use clap::{Args, Subcommand};
+use sonde_link::SiteSpec;
+use sonde_units::Span;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -112,6 +114,30 @@ pub enum LabTask {
         #[arg(long, default_value = "modern", value_parser = typed::name::<sonde_lab::Profile>)]
         profile: sonde_lab::Profile,
     },
+    /// Say for how long hosts do not reach each other while what a schedule says breaks, by cause: networks or sites side by side.
+    #[command(after_help = "Examples:
+  sonde lab downtime ./trial-atm.toml ./trial-ethernet.toml --hosts 12
+  sonde lab downtime atm-oc3c ethernet-10 --script outages.txt --for 1008h
+A script has lines of TIME COMMAND, as `36h restart 5min`; a network's own file has `[[fault]]`.")]
+    Downtime {
+        /// These networks, as `--network` names them; with `--sites` these sites.
+        #[arg(required = true, value_name = "NETWORK", value_delimiter = ',', value_parser = typed::network_name(), hide_possible_values = true)]
+        names: Vec<String>,
+        /// Sites instead, of `lab list --sites` or files.
+        #[arg(long, conflicts_with = "hosts")]
+        sites: bool,
+        /// Number of hosts on each network.
+        #[arg(long, value_name = "N", default_value_t = 4, value_parser = typed::hosts)]
+        hosts: u16,
+        /// What breaks, beside what the networks' own files say: a file with lines of TIME COMMAND.
+        #[arg(long, value_name = "FILE")]
+        script: Option<PathBuf>,
+        /// For how long, from the start of the schedule: six weeks where nothing else is said.
+        #[arg(long = "for", value_name = "TIME", default_value = "1008h", value_parser = Span::of_option)]
+        lasts: Span,
+        #[command(flatten)]
+        output: OutputOptions,
+    },
     /// Measure the emulation itself: rate and delay error, lateness, frames per second.
     #[command(after_help = lab_check::EXAMPLES)]
     Check(Box<LabCheckOptions>),
@@ -182,6 +208,21 @@ impl LabTask {
             } => {
                 let named = host.as_deref();
                 compare_sites::compare([&before, &after], named, profile, output.take()?)
+            }
+            Self::Downtime {
+                names,
+                sites,
+                hosts,
+                script,
+                lasts,
+                output,
+            } => {
+                let of = |name: &String| match sites {
+                    true => testbed::site(name),
+                    false => Ok(SiteSpec::single(testbed::network(name)?, hosts)),
+                };
+                let all = names.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+                downtime::show(&all, script.as_deref(), lasts, output.take()?)
             }
             Self::Check(options) => options.run(),
             Self::Replay { ledger } => replay::replay(&ledger),
