@@ -63,6 +63,8 @@ peers   rpcbind         has_file /usr/sbin/rpcbind        | the same
 peers   vsftpd          has_command vsftpd                | the comparison with vsftpd, and its long test in the lab
 peers   curl            has_command curl                  | the comparison with its FTP, and the long tests of nginx and vsftpd in the lab
 peers   lftp            has_command lftp                  | the comparison with lftp
+peers   dnsmasq-base    has_command dnsmasq               | the test of a DHCP relay in the lab; the long test of dnsmasq
+peers   isc-dhcp-client has_command dhclient              | the test of a DHCP relay in the lab
 peers   fio             has_command fio                   | the comparison of files of a file system with fio
 browser chromium        has_browser                       | the tests of the HTML report in a browser
 programs rsync          has_command rsync                 | the long test of rsync in the lab
@@ -70,7 +72,6 @@ programs nginx-light    has_command nginx                 | the long test of ngi
 programs redis-server   has_command redis-server          | the long test of redis in the lab
 programs postgresql     has_postgres                      | the long test of PostgreSQL in the lab
 programs memcached      has_command memcached             | the long test of memcached in the lab
-programs dnsmasq-base   has_command dnsmasq               | the long test of dnsmasq in the lab
 programs traceroute     has_command traceroute            | the long test of traceroute in the lab
 programs mtr-tiny       has_command mtr                   | the long test of mtr in the lab
 programs python3        has_command python3               | the long tests of python and of servers that it asks in the lab

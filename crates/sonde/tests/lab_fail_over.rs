@@ -36,11 +36,19 @@ def send():
     link.shutdown(socket.SHUT_WR)
     link.recv(1)
     print("sent", digest.hexdigest(), count)
+def said(*command): return subprocess.run(command, capture_output=True, text=True).stdout
+def sent_by_eth1(): return int(next(line for line in open("/proc/net/dev") if "eth1:" in line).split()[9])
 def watch(address):
-    begin = time.monotonic()
-    while "dev eth1" not in subprocess.run(["ip", "route", "get", address], capture_output=True, text=True).stdout: time.sleep(0.005)
+    begin, before = time.monotonic(), sent_by_eth1()
+    now = lambda: (time.monotonic() - begin) * 1000
+    while "NO-CARRIER" not in said("ip", "-o", "link", "show", "eth0"): time.sleep(0.002)
+    carrier = now()
+    while "dev eth1" not in said("ip", "route", "get", address): time.sleep(0.002)
+    detected = now()
+    while sent_by_eth1() < before + 1000: time.sleep(0.002)
+    asks = "PERMANENT" not in said("ip", "neighbour", "show", address, "dev", "eth1")
     # By one write: two of them end at once.
-    os.write(1, f"detected {(time.monotonic() - begin) * 1000:.0f}\n".encode())
+    os.write(1, f"carrier {carrier:.0f}\ndetected {detected:.0f}\nfirst {now():.0f}\nasks {int(asks)}\n".encode())
 {"send": send, "receive": receive, "watch": watch}[sys.argv[1]](*sys.argv[2:])
 "#;
 
@@ -95,6 +103,17 @@ fn a_stream_goes_on_by_the_other_network_and_comes_back() {
         );
         let (stalled, detected) = (numbers("stalled"), numbers("detected"));
         assert_eq!(detected.len(), 2, "{case:?}: {outcome}");
+        // Each host sees its carrier go, takes the other route, asks nobody for an address, and TCP sends again.
+        let (carrier, first) = (numbers("carrier"), numbers("first"));
+        assert_eq!(numbers("asks"), [0, 0], "{case:?}: {outcome}");
+        let in_order = carrier.iter().zip(&detected).zip(&first);
+        assert!(
+            in_order.clone().all(|((a, b), c)| a <= b && b <= c),
+            "{case:?}: {outcome}"
+        );
+        println!(
+            "{case:?}: carrier {carrier:?}, route {detected:?}, sent {first:?}, stalled {stalled:?} ms"
+        );
         let most = detected.iter().max().unwrap() + 1_000;
         assert!(
             stalled[0] <= most + 50,

@@ -2,7 +2,7 @@
 //!
 //! Model:   `tests/ordinary/NAME.sh` runs by bash on h1 of three hosts, after `begin.sh`, in a folder that all hosts see. It prints what
 //!          its test expects, nothing else, and ends with 0; the lab loses no frame outside of its model. All are of the long tier
-//!          but two, which run everywhere.
+//!          but three, which run everywhere.
 
 use crate::lab::{
     Case, Stage, assert_attachment_lost_nothing, crossed, has, is_long, is_root, report, skip,
@@ -21,9 +21,32 @@ struct Script {
     needs: &'static [&'static str],
     /// Of the lab.
     options: &'static [&'static str],
+    /// The site of the three hosts, in place of a network.
+    site: Option<&'static str>,
     /// What it prints.
     prints: &'static str,
 }
+
+/// Three subnets in a row with a host each, and routers of the model between.
+const ROUTED: &str = r#"name = "routed"
+summary = "three subnets in a row"
+segment = [
+    { name = "a", network = "fddi", hosts = ["h1"] },
+    { name = "b", network = "ethernet-100", hosts = ["h2"] },
+    { name = "c", network = "ethernet-100", hosts = ["h3"] },
+]
+router = [{ name = "r1", joins = ["a", "b"] }, { name = "r2", joins = ["b", "c"] }]
+"#;
+
+/// Two subnets, between which h2 sends on.
+const GATEWAY: &str = r#"name = "gateway"
+summary = "a host between two subnets"
+segment = [
+    { name = "near", network = "ethernet-100", hosts = ["h1", "h2"] },
+    { name = "far", network = "ethernet-100", hosts = ["h2", "h3"] },
+]
+router = [{ name = "h2", joins = ["near", "far"], by = "host" }]
+"#;
 
 /// The script of a name, for the lab's programs.
 macro_rules! script {
@@ -33,6 +56,7 @@ macro_rules! script {
             text: include_str!(concat!("ordinary/", $name, ".sh")),
             needs: $needs,
             options: &[],
+            site: None,
             prints: $prints,
         }
     };
@@ -45,6 +69,12 @@ impl Script {
         self
     }
 
+    /// Over this site.
+    const fn over(mut self, site: &'static str) -> Self {
+        self.site = Some(site);
+        self
+    }
+
     /// Whether all that it needs is there; all that is missing is told.
     fn is_possible(&self) -> bool {
         self.needs.iter().filter(|program| !has(program)).count() == 0
@@ -54,14 +84,15 @@ impl Script {
     fn run(&self, case: Case, more: &[(&str, &str)]) {
         let stage = Stage::new(case);
         let written = stage.path("report");
-        let lab = [
-            "--hosts",
-            "3",
-            "--network",
-            "ethernet-100",
-            "--report",
-            &written,
-        ];
+        let file = stage.path("site.toml");
+        let network = match self.site {
+            Some(site) => {
+                std::fs::write(&file, site).unwrap();
+                ["--site", &file].to_vec()
+            }
+            None => ["--hosts", "3", "--network", "ethernet-100"].to_vec(),
+        };
+        let lab = [&network[..], &["--report", &written]].concat();
         let text = format!("{BEGIN}{}", self.text);
         let options = [&lab[..], self.options].concat();
         let mut call = stage.run(&options, &["bash", "-c", &text, self.name]);
@@ -233,6 +264,40 @@ routed 2 10.9.0.3
 ";
     let needs = &["traceroute", "ip"];
     script!("traceroute", needs, prints).as_root().run_long();
+}
+
+#[test]
+fn traceroute_and_mtr_find_the_way_over_routers() {
+    let prints = "UDP 1 10.9.0.254 2 10.9.1.253 3 10.9.2.1
+ICMP 1 10.9.0.254 2 10.9.1.253 3 10.9.2.1
+TCP 1 10.9.0.254 2 10.9.1.253 3 10.9.2.1
+mtr 10.9.0.254 0.0% 5
+mtr 10.9.1.253 0.0% 5
+mtr 10.9.2.1 0.0% 5
+Frag needed and DF set (mtu = 1500)
+";
+    let script = script!("routed", &["traceroute", "mtr", "ping"], prints);
+    script.as_root().over(ROUTED).run_long();
+}
+
+#[test]
+fn sshd_takes_scp_sftp_and_rsync_over_a_router() {
+    let prints = "h2\ncode 5\ncopied\ncopied\ncopied\nsynced\n";
+    script!("ssh", SSH, prints).over(ROUTED).run_long();
+}
+
+#[test]
+fn dhclient_gets_an_address_by_a_relay() {
+    let prints = "fixed-address 10.9.0.100;\nsubnet-mask 255.255.255.0;\n3 received\n1\n";
+    let script = script!("dhcp", &["dnsmasq", "dhclient", "ping", "ip"], prints);
+    script.as_root().over(GATEWAY).run_crossed();
+}
+
+#[test]
+fn tcpdump_sees_both_sides_of_a_host_that_sends_on() {
+    let prints = "3 received\neth0 3 ttl 64\neth1 3 ttl 63\n";
+    let script = script!("captured", &["tcpdump", "ping"], prints);
+    script.as_root().over(GATEWAY).run_long_of_root(&[]);
 }
 
 #[test]

@@ -132,7 +132,11 @@ const UNITS: [Row; 34] = [
     ("lab list wire:latency=10ms", 0, "wire:latency=10ms"),
     ("lab list wire:loss=1", 64, "1% or 100%"),
     ("lab list wire:loss=1%", 0, "wire:loss=1%"),
-    ("lab list ethernet-1g:jitter=1ms", 64, "reorder_by=1ms"),
+    (
+        "lab list ethernet-1g:jitter=often",
+        64,
+        "`often` is not a time",
+    ),
     ("load --of 1G --rho 60% --for 1ms", 64, "100ms to a day"),
     ("load --of 1G --rho 60 --for 1ms", 64, "60% or 6000%"),
     ("probe latency --budget 5 --dry-run", 0, "latency"),
