@@ -116,18 +116,18 @@ impl Edge {
         match self.pass() {
             None => self.lose(at, frame, to, Place::Path, Cause::Random),
             Some(delay) if delay.is_zero() => self.deliver(at, frame, to),
-            Some(delay) => self.hold(at + delay, frame, to),
+            Some(delay) => self.hold(at + delay, frame, to, Mark::Ok, false),
         }
     }
 
-    /// Delivers a copy later.
-    pub fn hold(&mut self, at: Instant, frame: &Frame, to: Port) {
+    /// Delivers a copy later, with its jitter over or not.
+    fn hold(&mut self, at: Instant, frame: &Frame, to: Port, mark: Mark, late: bool) {
         let arrival = Arrival {
             frame: *frame,
             to,
-            mark: Mark::Ok,
+            mark,
             judged: false,
-            late: false,
+            late,
             twice: false,
         };
         self.held.insert(at, arrival);
@@ -146,15 +146,8 @@ impl Edge {
         let Some(jitter) = &mut self.jitter else {
             return self.judge(at, frame, to, mark);
         };
-        let arrival = Arrival {
-            frame: *frame,
-            to,
-            mark,
-            judged: false,
-            late: true,
-            twice: false,
-        };
-        self.held.insert(jitter.out(at, to), arrival);
+        let out = jitter.out(at, to);
+        self.hold(out, frame, to, mark, true);
     }
 
     /// Faults of the station decide about a copy.

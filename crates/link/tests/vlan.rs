@@ -304,7 +304,7 @@ fn wrong_virtual_lans_are_told_with_their_line() {
         ),
         (
             two.clone() + router + "by = \"host\"\n",
-            "there is no host `r` that could send on",
+            "`r` is not the name of a host",
         ),
         (
             two.replace("\"a2\"", "\"way\"")

@@ -477,7 +477,7 @@ fn unbridged(one: &Segment) -> Option<String> {
 fn unsent(router: &Router, is_there: bool) -> Option<String> {
     if !is_there {
         return Some(format!(
-            "there is no host `{}` that could send on: name it in `hosts` of the segments that it joins",
+            "`{}` is not the name of a host, which could send on: name it in `hosts` of the segments that it joins",
             router.name
         ));
     }

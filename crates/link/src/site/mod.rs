@@ -182,7 +182,7 @@ impl Internetwork {
             node(spec.works(), ports, Does::Bridge(Heard::new(spec.ageing)));
             last = next;
         }
-        for (number, (spec, ports)) in site.router.iter().zip(&subnets.router_ports).enumerate() {
+        for (number, (spec, ports)) in site.router.iter().zip(&subnets.routers).enumerate() {
             let does = Does::Route(subnets.table(number));
             node(spec.works(), ports.clone(), does);
         }
@@ -394,7 +394,7 @@ impl Internetwork {
         let mut hop = transit.hop;
         let mut port = self.port_at(segment, station, &hop);
         let mut by = self.interfaces[usize::from(port.0)];
-        if port.0 < self.ends {
+        if port.0 < self.ends && by.is_some() {
             let onward = self.onward(transit.book, &hop, port);
             if let Some(to) = onward.filter(|to| self.host(*to) == self.host(port)) {
                 // Its own, by another of its interfaces.

@@ -599,6 +599,12 @@ impl<'a> Stations<'a> {
         own
     }
 
+    /// The stations up to this one are somebody's.
+    pub fn pass(&mut self, carrier: usize, station: u16) {
+        let next = self.count.entry(carrier).or_default();
+        *next = (*next).max(station.saturating_add(1));
+    }
+
     /// A station more.
     pub fn more(&mut self, carrier: usize) -> u16 {
         let next = self.count.entry(carrier).or_default();

@@ -25,10 +25,8 @@ pub struct Subnets {
     pub(crate) carriers: Vec<usize>,
     /// By bridge and interface: the segment.
     pub(crate) bridges: Vec<Vec<usize>>,
-    /// By router and interface: the segment.
-    pub(crate) routers: Vec<Vec<usize>>,
     /// By router and interface: the port, of a host that sends on its own.
-    pub(crate) router_ports: Vec<Vec<Port>>,
+    pub(crate) routers: Vec<Vec<Port>>,
     /// By subnet, from and to: how many routers a datagram passes.
     hops: Vec<Vec<Option<u32>>>,
 }
@@ -43,15 +41,13 @@ impl Subnets {
         let mut at: Vec<_> = ends.iter().map(|end| (end.segment, end.station)).collect();
         let mut stations = Stations::default();
         let names = site.names();
-        for (segment, one) in site.segment.iter().enumerate() {
-            for name in &one.hosts {
-                stations.of(carrier(segment), name);
-            }
+        for end in &ends {
+            stations.pass(end.carrier, end.station);
         }
         for segment in joined.bridges.iter().flatten() {
             at.push((*segment, stations.more(carrier(*segment))));
         }
-        let mut router_ports = Vec::new();
+        let mut routers: Vec<Vec<Port>> = Vec::new();
         for (router, segments) in site.router.iter().zip(&joined.routers) {
             let own = |segment: usize| {
                 let mut all = (0..).zip(&ends);
@@ -69,7 +65,7 @@ impl Subnets {
                     Port((at.len() as u16).saturating_sub(1))
                 }
             });
-            router_ports.push(ports.collect());
+            routers.push(ports.collect());
         }
         let count = joined
             .subnet
@@ -82,8 +78,7 @@ impl Subnets {
             ends,
             at,
             bridges: joined.bridges,
-            routers: joined.routers,
-            router_ports,
+            routers,
             carriers,
             hops: Vec::new(),
         };
@@ -100,17 +95,10 @@ impl Subnets {
             *own = Some(0);
         }
         for round in 0..self.routers.len() as u32 {
-            for segments in &self.routers {
-                let joined: Vec<usize> = segments
-                    .iter()
-                    .filter_map(|segment| self.of.get(*segment))
-                    .copied()
-                    .collect();
-                if joined
-                    .iter()
-                    .any(|subnet| hops.get(*subnet) == Some(&Some(round)))
-                {
-                    for subnet in joined {
+            for router in 0..self.routers.len() {
+                let is_there = |subnet| hops.get(subnet) == Some(&Some(round));
+                if self.interfaces(router).any(|(_, subnet)| is_there(subnet)) {
+                    for (_, subnet) in self.interfaces(router) {
                         if let Some(place @ None) = hops.get_mut(subnet) {
                             *place = Some(round.saturating_add(1));
                         }
@@ -163,7 +151,7 @@ impl Subnets {
 
     /// The interfaces of a router: the port and the subnet of each.
     pub fn interfaces(&self, router: usize) -> impl Iterator<Item = (Port, usize)> + '_ {
-        let ports = self.router_ports.get(router).into_iter().flatten();
+        let ports = self.routers.get(router).into_iter().flatten();
         ports.filter_map(|port| Some((*port, self.of_port(*port)?)))
     }
 
@@ -182,8 +170,8 @@ impl Subnets {
     /// Whether a host sends on what is for others.
     pub fn sends_on(&self, host: u16) -> bool {
         let own = self.ports_of(host);
-        let all = self.router_ports.iter().flatten();
-        all.into_iter().any(|port| own.contains(port))
+        let mut all = self.routers.iter().flatten();
+        all.any(|port| own.contains(port))
     }
 
     /// How many lines hosts have, and how many they, bridges and routers have together: of one with several virtual LANs that is one.
