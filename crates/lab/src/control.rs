@@ -80,7 +80,7 @@ pub(crate) enum HostRequest {
     Start(HostConfig),
     /// The id maps of its user namespace are written.
     Mapped,
-    /// Keep this descriptor: the last reference to the host's port.
+    /// Keep these descriptors: the last references to a port of the host and to its gate's socket.
     Hold,
 }
 

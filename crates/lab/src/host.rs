@@ -2,8 +2,9 @@
 //!
 //! Model:   the first process of its pid namespace. It has its own network, mounts, names and IPC, so that programs
 //!          of two hosts meet on the network only: /tmp, /run, /dev/shm and /dev/pts are its own. It starts what it is asked
-//!          to at its socket, collects what has ended, and ends with the switch. It keeps the last reference to its port, so
-//!          that the ports of many hosts are taken down in parallel: one process that closes 64 TAPs takes 1.7 s.
+//!          to at its socket, collects what has ended, and ends with the switch. It keeps the last references to its
+//!          ports and their packet sockets, so that those of many hosts are taken down in parallel: for the end of each the kernel waits 13 ms, and
+//!          one process that closes those of 64 hosts takes 1.7 s.
 //! Checked: the end-to-end tests.
 
 use crate::config::User;

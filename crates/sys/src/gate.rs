@@ -19,7 +19,7 @@
 //! removed first.
 
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -182,6 +182,11 @@ impl Gate {
             self.toggles.kicks_refused += u64::from(self.owes_kick);
         }
         Ok(self.owes_kick)
+    }
+
+    /// The socket of its kicks, for whose end the kernel waits.
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.kick_socket.as_fd()
     }
 
     /// Opens or shuts the tbf; where it is no longer there, puts it back first.

@@ -285,6 +285,12 @@ pub struct PacketSender {
     fd: OwnedFd,
 }
 
+impl AsFd for PacketSender {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
 impl PacketSender {
     /// Opens a socket on interface `ifindex` of the current network namespace; it stays with that
     /// namespace when the thread moves on.

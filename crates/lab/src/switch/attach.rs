@@ -86,7 +86,8 @@ pub(super) fn build(
         if ports.is_empty() {
             settings = interface::read_back(&plan, number, &netns, port.index)?;
         }
-        say(&host.socket, &HostRequest::Hold, &[port.fd()])?;
+        let held = [port.fd(), port.gate.socket()];
+        say(&host.socket, &HostRequest::Hold, &held)?;
         ports.push(port);
     }
     Ok((ports, settings))
