@@ -121,6 +121,19 @@ impl Fleet {
             .map_or_else(|| self.machines.address_from(src, dst), |end| end.address)
     }
 
+    /// The networks on which all of these hosts are: those that were chosen, else those that their machines know of.
+    pub(crate) fn common(&self, hosts: &[usize]) -> Vec<(String, Vec<IpAddr>)> {
+        if self.networks.is_empty() {
+            return self.machines.common(hosts);
+        }
+        let all = self.networks.iter().filter_map(|network| {
+            let ends = hosts.iter().map(|host| network.ends[*host].as_ref());
+            let addresses: Option<_> = ends.map(|end| end.map(|end| end.address)).collect();
+            Some((network.name.clone(), addresses?))
+        });
+        all.collect()
+    }
+
     /// Asks one of a host's agents, which is there.
     pub(crate) fn ask(
         &mut self,

@@ -160,6 +160,21 @@ impl Machines for Emulated {
         }
     }
 
+    fn common(&self, hosts: &[usize]) -> Vec<(String, Vec<IpAddr>)> {
+        let on = |host: usize, subnet: usize| {
+            let mut ports = self.subnets.ports_of(port(host)).iter();
+            let own = ports.find(|port| self.subnets.of_port(**port) == Some(subnet))?;
+            Some(self.address_of(Some(own)))
+        };
+        let all = (0..self.subnets.count()).filter_map(|subnet| {
+            let addresses: Option<_> = hosts.iter().map(|host| on(*host, subnet)).collect();
+            let segments = self.site.segment.iter().zip(&self.subnets.of);
+            let mut names = segments.filter(|(_, of)| **of == subnet);
+            Some((names.next()?.0.name.clone(), addresses?))
+        });
+        all.collect()
+    }
+
     fn start(&mut self, host: usize, placement: Placement) -> Result<Agent> {
         let name = self.name(host);
         let failed = |problem: &dyn std::fmt::Display| {

@@ -27,6 +27,12 @@ pub(crate) trait Machines {
         self.address(dst)
     }
 
+    /// The networks on which all of these hosts are, by name, and their addresses there, in the order of the hosts.
+    fn common(&self, hosts: &[usize]) -> Vec<(String, Vec<IpAddr>)> {
+        let addresses = hosts.iter().map(|host| self.address(*host));
+        vec![("default".into(), addresses.collect())]
+    }
+
     /// Starts an agent. A host that does not take one is lost by it.
     fn start(&mut self, host: usize, placement: Placement) -> Result<Agent>;
 

@@ -31,5 +31,5 @@ pub use letters::{Carrier, Head, Letter, Letters};
 pub use messenger::{
     Capabilities, Comm, Completion, Messenger, Op, Request, Source, Status, TAG_MAX, Tag, Tagged,
 };
-pub use path::{Library, Path, Unnamed};
+pub use path::{BEST, Library, Path, Unnamed};
 pub use routed::{Mode, Routed, Routes, Traffic};

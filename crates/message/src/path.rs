@@ -21,10 +21,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// The native transport that takes all networks of its hosts at once: each message by the best.
+pub const BEST: &str = "best";
+
 /// Who carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Library {
-    /// sonde's own engine: `tcp`, `unix`, `shm`.
+    /// sonde's own engine: `tcp`, `unix`, `shm`; `best` is `tcp` over all networks of its hosts, each message by the best.
     Native,
     /// PVM 3: `default` (by the daemons) and `direct` (task to task).
     Pvm,
@@ -83,7 +86,7 @@ impl Library {
     /// Its transports, the usual one first.
     pub const fn transports(self) -> &'static [&'static str] {
         match self {
-            Self::Native => &["tcp", "unix", "shm"],
+            Self::Native => &["tcp", "unix", "shm", BEST],
             Self::Pvm => &["default", "direct"],
             Self::OpenMpi | Self::Mpich => &["tcp", "sm"],
             Self::Ucx => &["tcp", "posix", "sysv", "cma"],
@@ -99,6 +102,11 @@ impl Path {
             let transports = library.transports().iter();
             transports.map(move |transport| Self { library, transport })
         })
+    }
+
+    /// Whether it takes all networks of its hosts at once.
+    pub fn is_over_all_networks(self) -> bool {
+        self.transport == BEST
     }
 
     /// Whether it joins processes of one machine only.

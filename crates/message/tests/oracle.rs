@@ -108,17 +108,13 @@ fn every_collective_around_a_ring_of_neighbours() {
 #[test]
 fn every_collective_by_the_best_of_two_ways() {
     // Two hosts with two ranks each: shared memory within, TCP between.
-    let cost = |latency_ns, bytes_per_s| Cost {
-        latency_ns,
-        bytes_per_s,
-    };
     let transports = [Transport::Shm, Transport::Tcp];
     over(&transports, 4, "best", |messengers| {
         let rank = messengers[0].rank(Comm::WORLD);
-        let near = |other: usize| (other / 2 == rank / 2).then(|| cost(500, 4_000_000_000));
+        let near = |other: usize| (other / 2 == rank / 2).then(|| Cost::linear(500, 4_000_000_000));
         let costs = [
             (0..4).map(near).collect(),
-            vec![Some(cost(30_000, 1_000_000_000)); 4],
+            vec![Some(Cost::linear(30_000, 1_000_000_000)); 4],
         ];
         let mut best = Best::new(messengers, &costs).unwrap();
         for other in (0..4).filter(|other| *other != rank) {

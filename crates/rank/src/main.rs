@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 use arguments::{Joins, Order, USAGE};
 use sonde_adapter::{Options, meet};
-use sonde_message::{Comm, Library, Messenger, Path, adapters};
-use sonde_probe::library::{During, Job, MARKER, Marks, Report, Task, begun};
+use sonde_message::{BEST, Best, Comm, Library, Messenger, Path, adapters};
+use sonde_probe::library::{During, Job, MARKER, Marks, Report, Task, Way, begun};
 use sonde_sys::clock::monotonic_ns;
 use sonde_sys::cpu;
 use sonde_sys::tell;
@@ -145,10 +145,18 @@ fn run(job: &Job, messenger: &mut dyn Messenger, marks: Marks) -> Result<Option<
 fn native(job: &Job, beside: &mut Option<meeting::Beside>) -> Result<Box<dyn Messenger>, String> {
     let told = meeting::told()?;
     *beside = Some(meeting::Beside::start(&told)?);
-    let bootstrap = meeting::bootstrap(&told, job)?;
-    bootstrap
-        .join()
-        .map_err(|error| format!("rank {}: {error}", told.rank))
+    let join = |way: &Way| {
+        let joined = meeting::bootstrap(&told, way, job)?.join();
+        joined.map_err(|error| format!("rank {}: {error}", told.rank))
+    };
+    if told.transport != BEST {
+        return join(meeting::sole(&told)?);
+    }
+    let named = |way: &Way| Ok((way.name.clone(), join(way)?));
+    let ways: Result<Vec<_>, String> = told.ways.iter().map(named).collect();
+    let best = Best::measured(ways?);
+    let best = best.map_err(|error| format!("rank {}: {error}", told.rank))?;
+    Ok(Box::new(best.with_timeout(job.timeout())))
 }
 
 fn adapter(
@@ -177,7 +185,7 @@ fn adapter(
             options.settings.push(transport);
             let told = meeting::told()?;
             *beside = Some(meeting::Beside::start(&told)?);
-            let boot = meeting::bootstrap(&told, job)?;
+            let boot = meeting::bootstrap(&told, meeting::sole(&told)?, job)?;
             options.bootstrap = Some(meet(boot).map_err(|error| error.to_string())?);
         }
         Library::OpenMpi | Library::Mpich | Library::Native => {}

@@ -13,8 +13,9 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use sonde_message::BEST;
 use sonde_message::native::{Bootstrap, Meeting, Transport};
-use sonde_probe::library::{Job, NATIVE, Native};
+use sonde_probe::library::{Job, NATIVE, Native, Way};
 use sonde_sys::exec::{Step, before_exec};
 
 /// What this process was told.
@@ -27,31 +28,45 @@ pub fn told() -> Result<Native, String> {
     serde_json::from_str(&text).map_err(|error| format!("${NATIVE} is not a meeting: {error}"))
 }
 
-/// What the engine takes.
+/// The one way of ranks that do not choose.
+///
+/// # Errors
+/// There are none, or several.
+pub fn sole(native: &Native) -> Result<&Way, String> {
+    match native.ways.as_slice() {
+        [way] => Ok(way),
+        ways => Err(format!("${NATIVE} has {} ways, not one", ways.len())),
+    }
+}
+
+/// What the engine takes for a way.
 ///
 /// # Errors
 /// A transport or an address that is none.
-pub fn bootstrap(native: &Native, job: &Job) -> Result<Bootstrap, String> {
+pub fn bootstrap(native: &Native, way: &Way, job: &Job) -> Result<Bootstrap, String> {
+    let name = match native.transport.as_str() {
+        BEST => Transport::Tcp.name(),
+        name => name,
+    };
     let transport = Transport::ALL
         .into_iter()
-        .find(|one| one.name() == native.transport)
-        .ok_or_else(|| format!("the native engine has no transport `{}`", native.transport))?;
+        .find(|one| one.name() == name)
+        .ok_or_else(|| format!("the native engine has no transport `{name}`"))?;
     let meeting = match transport {
         Transport::Tcp => {
-            let address = native.meeting.parse();
+            let address = way.meeting.parse();
             Meeting::Address(
-                address
-                    .map_err(|_| format!("`{}` is not an address with a port", native.meeting))?,
+                address.map_err(|_| format!("`{}` is not an address with a port", way.meeting))?,
             )
         }
-        Transport::Unix | Transport::Shm => Meeting::Name(native.meeting.clone()),
+        Transport::Unix | Transport::Shm => Meeting::Name(way.meeting.clone()),
     };
     Ok(Bootstrap {
         rank: native.rank,
         size: native.size,
         transport,
         meeting,
-        own: native.own,
+        own: way.own,
         token: native.token.clone(),
         wait: job.wait,
         timeout: Duration::from_nanos(native.timeout_ns).max(job.timeout()),

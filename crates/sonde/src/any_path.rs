@@ -106,10 +106,18 @@ impl AnyPath {
             return vec![Wait::Block];
         }
         match self.library().map(|path| path.library) {
+            // Who takes several networks looks at each in turn.
+            Some(Native) if self.is_over_all_networks() => vec![Wait::Poll],
             None | Some(Native) => asked.to_vec(),
             Some(Pvm) => vec![Wait::Block],
             Some(OpenMpi | Mpich | Ucx | Ofi) => vec![Wait::Poll],
         }
+    }
+
+    /// Whether it takes all networks of its hosts at once.
+    pub fn is_over_all_networks(self) -> bool {
+        self.library()
+            .is_some_and(sonde_message::Path::is_over_all_networks)
     }
 
     /// Whether it joins processes of one machine only.

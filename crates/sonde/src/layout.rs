@@ -14,7 +14,7 @@ mod together;
 
 use estimate::launch_ns;
 pub use network::TestNetwork;
-use network::{kept_circuits, machines_apart, without_rate};
+use network::{best_elsewhere, kept_circuits, machines_apart, without_rate};
 pub use references::references;
 
 use crate::any_path::AnyPath;
@@ -299,7 +299,9 @@ impl Block {
             // What its server takes is no model's.
             AnyPath::Files(_) => false,
             // Its daemons speak by datagrams of their own.
-            AnyPath::Library(path) => of_times && path.to_string() != "pvm:default",
+            AnyPath::Library(path) => {
+                of_times && path.to_string() != "pvm:default" && !path.is_over_all_networks()
+            }
         }
     }
 }
@@ -351,7 +353,7 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
             } else {
                 vec![None; usize::from(plan.sets().next().is_none())]
             };
-            all.extend(of_probe(plan, probe, (index, net), &loads)?);
+            all.extend(of_probe(plan, probe, (nets, index), &loads)?);
         }
     }
     all.extend(together::blocks(plan, nets)?);
@@ -367,9 +369,10 @@ pub fn blocks(plan: &Plan, nets: &[TestNetwork]) -> Result<Vec<Block>, Failure> 
 fn of_probe(
     plan: &Plan,
     probe: &ProbePlan,
-    (index, net): (usize, &TestNetwork),
+    (nets, index): (&[TestNetwork], usize),
     loads: &[Option<Load>],
 ) -> Result<Vec<Block>, Failure> {
+    let net = &nets[index];
     let mut all = Vec::new();
     for path in &probe.path {
         let headers = networks::headers(net.profile.unwrap_or(Profile::MODERN));
@@ -418,7 +421,8 @@ fn of_probe(
             let refused = kernel.and_then(KernelRequest::refused);
             let refused = unheld.or(refused).or_else(|| without_rate(net, &block));
             let apart = || machines_apart(net, &block).or_else(|| kept_circuits(net, &block));
-            if let Some(reason) = refused.or_else(apart) {
+            let elsewhere = || best_elsewhere(nets, index, &block);
+            if let Some(reason) = refused.or_else(apart).or_else(elsewhere) {
                 block.skip(&reason);
             }
             all.push(block);

@@ -23,6 +23,7 @@ use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Qua
 use sonde_units::{BitRate, Bytes, Span};
 use sonde_virtual::Between;
 use sonde_workload::files::Exchange;
+use std::collections::BTreeSet;
 
 const IP: u64 = 20;
 const UDP: u64 = 8;
@@ -127,6 +128,19 @@ impl Modelled {
         }
         let names: Vec<String> = site.names().into_iter().map(str::to_owned).collect();
         Self::site(site, testbed.between(&names)?)
+    }
+
+    /// The networks on which both hosts of the path are.
+    pub fn networks_in_common(&self) -> usize {
+        let Some(((from, to), subnets)) = self.pair.zip(self.site.subnets().ok()) else {
+            return 1;
+        };
+        let on = |host: usize| {
+            let ports = subnets.ports_of(host as u16).iter();
+            let all = ports.filter_map(|port| subnets.of_port(*port));
+            all.collect::<BTreeSet<_>>()
+        };
+        on(from).intersection(&on(to)).count()
     }
 
     /// Its name in all rows.

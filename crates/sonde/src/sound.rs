@@ -87,6 +87,8 @@ pub fn paths(testbed: Kind) -> Vec<AnyPath> {
     let is_one_machine = testbed == Kind::Local;
     Path::all()
         .filter(|path| is_one_machine || !path.is_within_machine())
+        // Only these hosts know whether they have several networks.
+        .filter(|path| !path.is_over_all_networks())
         .map(AnyPath::Library)
         .collect()
 }

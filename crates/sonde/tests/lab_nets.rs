@@ -6,7 +6,7 @@
 //!          of eth1 out of eth0, and the other host answers for it there. Needs root, whose ssh reads its config from a home
 //!          that only h1 sees. The hosts find the command in their PATH, so that no copy of it crosses the networks.
 
-use crate::lab::{Case, Outcome, Stage, attachments, has, is_root, skip};
+use crate::lab::{self, Case, Outcome, Stage, attachments, has, is_root, skip};
 use serde_json::Value;
 
 const BEGIN: &str = r#"
@@ -16,7 +16,7 @@ ssh_setup=SSHD keys=DIR/keys
 mount -t tmpfs tmpfs /root && mkdir -m 700 /root/.ssh
 sh "$ssh_setup" keys "$keys" h2 h3 h4 h5
 cp "$keys/ssh_config" /root/.ssh/config
-serve() { sonde lab exec --detach --root "$1" -- sh "$ssh_setup" serve "$keys" -o SetEnv=PATH=/run/sonde/bin:/usr/bin:/bin >/dev/null 2>&1; }
+serve() { sonde lab exec --detach --root "$1" -- sh "$ssh_setup" serve "$keys" -o SetEnv=PATH=/run/sonde/bin:DIR:/usr/bin:/bin >/dev/null 2>&1; }
 answers() { until ssh -o BatchMode=yes "$1" true 2>/dev/null; do sleep 0.1; done; }
 for host in h2 h3 h4; do serve $host; answers $host; done
 on() { host=$1; shift; sonde lab exec --root "$host" -- "$@"; }
@@ -39,6 +39,11 @@ pub fn in_lab(networks: [&str; 2], script: &str) -> Option<(Stage, Outcome)> {
     });
     let sshd = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fleet/tests/sshd.sh");
     let sshd = stage.copy_in(&sshd);
+    // Where it is missing its tests say so.
+    let rank = lab::sonde().with_file_name("sonde-rank");
+    if rank.is_file() {
+        stage.copy_in(&rank);
+    }
     let script = format!("{BEGIN}{script}")
         .replace("SSHD", sshd.to_str().unwrap())
         .replace("DIR", stage.folder.to_str().unwrap());

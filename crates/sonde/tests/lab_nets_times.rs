@@ -1,9 +1,9 @@
-//! Several networks of the same real hosts, measured: one faster than the other, load on one that leaves the other alone, and loads
-//! that come as planned.
+//! Several networks of the same real hosts, measured: one faster than the other, load on one that leaves the other alone, loads
+//! that come as planned, and messages that take the better network.
 //!
 //! Model:   the lab of `lab_nets.rs`.
 
-use crate::lab::{Outcome, Stage};
+use crate::lab::{Outcome, Stage, skip, sonde};
 use crate::paired::lab_nets::{FAST, errors, in_lab, json, medians};
 use serde_json::Value;
 use sonde_sys::noise::measured;
@@ -242,4 +242,74 @@ fn kept_load(stage: &Stage, outcome: &Outcome) {
     assert_eq!(state, "complete", "{state}");
     let shown = std::fs::read_to_string(stage.path("keptshown.json")).unwrap();
     assert!(shown.contains("load 0.2:of=100Mbit on eth"), "{shown}");
+}
+
+const BEST: &str = r#"
+try best sonde probe latency --testbed hosts:h2,h3 --network quick=eth0 --network broad=eth1 --path native:tcp,native:best --wait poll --size 100,1KiB,64KiB --launches 3 --budget 1s --json
+try shown sonde report export --json
+try sole sonde probe latency --testbed hosts:h2,h3 --network quick=eth0 --path native:best --launches 1 --json
+"#;
+
+/// Of the row of such a message its median, ns.
+fn half_trip_ns(document: &Value, network: &str, path: &str, bytes: u64) -> f64 {
+    let rows = document["results"].as_array().unwrap();
+    let of = rows.iter().find(|row| {
+        row["network"] == network
+            && row["path"] == path
+            && row["size_bytes"] == bytes
+            && row["phase"] == "warm"
+    });
+    let median = of.and_then(|row| row["p50"].as_f64());
+    median.unwrap_or_else(|| panic!("{network} {path} {bytes}: {document:#}"))
+}
+
+#[test]
+fn a_message_takes_the_better_network() {
+    // 10 Mb/s at once, and 1 Gb/s after 4 ms.
+    const NETWORKS: [&str; 2] = ["ethernet-10", "ethernet-1g:length_m=400000"];
+    const MARGIN_NS: f64 = 200e3;
+    if !sonde().with_file_name("sonde-rank").is_file() {
+        skip("sonde-rank beside the command: `cargo build --release -p sonde-rank`");
+        return;
+    }
+    measured(|| {
+        let Some((stage, outcome)) = in_lab(NETWORKS, BEST) else {
+            return;
+        };
+        let all = || format!("{outcome}{}", errors(&stage));
+        assert!(outcome.out.contains("best ended with 0\n"), "{}", all());
+        let best = json(&stage, "best");
+        for (bytes, better) in [(100, "quick"), (1 << 10, "quick"), (64 << 10, "broad")] {
+            let single = |network| half_trip_ns(&best, network, "native:tcp", bytes);
+            let (quick, broad) = (single("quick"), single("broad"));
+            let chosen = half_trip_ns(&best, "quick", "native:best", bytes);
+            println!("{bytes} B: quick {quick}, broad {broad}, the better of both {chosen} ns");
+            assert_eq!(quick < broad, better == "quick", "{bytes}: {quick} {broad}");
+            // A head of 24 bytes, and the choice.
+            let most = quick.min(broad) + MARGIN_NS;
+            assert!(chosen <= most, "{bytes}: {chosen} of {quick} and {broad}");
+        }
+        // It is said what went by which, and why the other network has no such figure.
+        let shown = json(&stage, "shown")["run"]["launches"].to_string();
+        assert!(
+            shown.contains("quick: ") && shown.contains(", broad: "),
+            "{shown}"
+        );
+        let rows = best["results"].as_array().unwrap();
+        let of_both = rows.iter().filter(|row| row["path"] == "native:best");
+        let skipped = of_both.filter(|row| row["network"] == "broad").map(|row| {
+            assert_eq!(row["status"], "skipped", "{row}");
+            row["reason"].as_str().unwrap()
+        });
+        assert!(skipped.clone().count() > 0);
+        for reason in skipped {
+            assert!(reason.contains("its figure stands at quick"), "{reason}");
+        }
+        let sole = json(&stage, "sole");
+        let reason = sole["results"][0]["reason"].as_str().unwrap();
+        assert!(
+            reason.contains("these hosts have one: name them"),
+            "{reason}"
+        );
+    });
 }

@@ -74,7 +74,12 @@ impl Fleet {
         let hosts: BTreeSet<usize> = seats.iter().map(|seat| seat.0).collect();
         let hosts: Vec<usize> = hosts.into_iter().collect();
         let launch_max = limit(&ask.job);
-        self.launch_with(
+        let network = self.network();
+        if ask.path.is_over_all_networks() {
+            // What goes by all of them need not pass the one in use.
+            self.take_network(None);
+        }
+        let launched = self.launch_with(
             &ask.between,
             launch_max,
             placements,
@@ -93,7 +98,9 @@ impl Fleet {
                 // A job without a size is refused before.
                 joined.ok_or_else(|| failed(ask, "it has no size", "ask for one"))
             },
-        )
+        );
+        self.take_network(network);
+        launched
     }
 
     /// Why this path cannot be had on these hosts, with the remedy; `None` where it can.

@@ -12,8 +12,8 @@ use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use sonde_channel::{Woken, readable};
-use sonde_message::Library;
-use sonde_probe::library::{Job, NATIVE, Native};
+use sonde_message::{BEST, Library};
+use sonde_probe::library::{Job, NATIVE, Native, Way};
 use sonde_probe::{Program, Ran, token};
 
 use super::{FOLLOW, GRACE, RanksAsk, attempt, failed, left, limit, went_well, words};
@@ -27,6 +27,10 @@ const PORT_FIRST: u16 = 20_000;
 const PORTS: u16 = 12_000;
 /// Draws of a port.
 const TRIES: u32 = 4;
+/// Why there is no best of several networks, and what to do.
+const NO_CHOICE: &str =
+    "these hosts have one network in common, and the best is chosen among several";
+const CHOICE: &str = "name the networks of real hosts, as in `--network a=eth0 --network b=eth1`, or a site whose hosts are on several segments";
 /// What a rank says of a port that another program has.
 const TAKEN: &str = "Address already in use";
 
@@ -74,10 +78,10 @@ impl Fleet {
                 None => started.push((*seat, vec![rank])),
             }
         }
-        let meeting = self.meeting(ask, &seats)?;
+        let meetings = self.meetings(ask, &seats)?;
         let mut under_way = Vec::new();
         for (seat, ranks) in &started {
-            let program = self.rank_of(ask, job, *seat, ranks, &meeting);
+            let program = self.rank_of(ask, job, *seat, ranks, &meetings[seat]);
             let begun = program.and_then(|program| self.begin_program(*seat, program, &attempt));
             if let Err(error) = begun {
                 for (seat, _) in &started[..under_way.len()] {
@@ -141,8 +145,8 @@ impl Fleet {
         }
     }
 
-    /// What all ranks are told, but for their numbers.
-    fn meeting(&self, ask: &RanksAsk, seats: &[Seat]) -> Result<Native> {
+    /// What the ranks of each seat are told, but for their numbers.
+    fn meetings(&self, ask: &RanksAsk, seats: &[Seat]) -> Result<BTreeMap<Seat, Native>> {
         let secret = || token().map_err(|error| failed(ask, &error, error.remedy()));
         let (token, drawn) = (secret()?, secret()?);
         // UCX and libfabric find each other by the native engine's sockets.
@@ -151,23 +155,46 @@ impl Fleet {
             _ if ask.path.is_within_machine() => "unix",
             _ => "tcp",
         };
-        let meeting = if transport == "tcp" {
-            let number = u16::from_str_radix(&drawn[..4], 16).unwrap_or(0);
-            let port = PORT_FIRST + number % PORTS;
-            SocketAddr::new(self.address_of(seats[0].0), port).to_string()
-        } else {
-            drawn
+        let hosts: Vec<usize> = seats.iter().map(|seat| seat.0).collect();
+        let networks = match transport {
+            "tcp" => {
+                let addresses = hosts.iter().map(|host| self.address_of(*host));
+                vec![(transport.to_owned(), addresses.collect())]
+            }
+            BEST => self.common(&hosts),
+            _ => Vec::new(),
         };
-        Ok(Native {
-            rank: 0,
-            size: seats.len(),
-            beside: Vec::new(),
-            transport: transport.into(),
-            meeting,
+        if transport == BEST && networks.len() < 2 {
+            return Err(failed(ask, NO_CHOICE, CHOICE));
+        }
+        let number = u16::from_str_radix(&drawn[..4], 16).unwrap_or(0);
+        let port = PORT_FIRST + number % PORTS;
+        let by_name = Way {
+            name: transport.into(),
+            meeting: drawn,
             own: None,
-            token,
-            timeout_ns: ask.job.timeout_ns,
-        })
+        };
+        let told = |at: usize| {
+            let by_address = networks.iter().map(|(name, addresses)| Way {
+                name: name.clone(),
+                meeting: SocketAddr::new(addresses[0], port).to_string(),
+                own: Some(addresses[at]),
+            });
+            Native {
+                rank: 0,
+                size: seats.len(),
+                beside: Vec::new(),
+                transport: transport.into(),
+                ways: match networks.is_empty() {
+                    true => vec![by_name.clone()],
+                    false => by_address.collect(),
+                },
+                token: token.clone(),
+                timeout_ns: ask.job.timeout_ns,
+            }
+        };
+        let each = seats.iter().enumerate();
+        Ok(each.map(|(at, seat)| (*seat, told(at))).collect())
     }
 
     /// The program of a rank and those beside it.
@@ -182,11 +209,9 @@ impl Fleet {
         let program = self
             .tool(seat, ask.path)
             .map_err(|why| FleetError::at(self.name(seat.0), attempt(ask), why, ""))?;
-        let is_tcp = meeting.transport == "tcp";
         let told = Native {
             rank: ranks[0],
             beside: ranks[1..].to_vec(),
-            own: is_tcp.then(|| self.address_of(seat.0)),
             ..meeting.clone()
         };
         let mut words = vec![program];

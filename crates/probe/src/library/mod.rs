@@ -81,16 +81,26 @@ pub struct Native {
     pub size: usize,
     /// Ranks that this one's process starts beside it.
     pub beside: Vec<usize>,
-    /// `tcp`, `unix`, `shm`.
+    /// `tcp`, `unix`, `shm`, `best`.
     pub transport: String,
-    /// Of `tcp`: rank 0's address and port; else a name.
-    pub meeting: String,
-    /// Of `tcp`: the address by which the others reach this rank; null leaves it to its routes.
-    pub own: Option<IpAddr>,
+    /// Where the ranks meet: one way, of `best` each of those that it chooses among.
+    pub ways: Vec<Way>,
     /// The run's secret.
     pub token: String,
     /// How long nothing may move.
     pub timeout_ns: u64,
+}
+
+/// By what ranks reach each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// The network's name.
+    pub name: String,
+    /// By TCP: rank 0's address and port; else a name.
+    pub meeting: String,
+    /// By TCP: the address by which the others reach this rank; null leaves it to its routes.
+    pub own: Option<IpAddr>,
 }
 
 /// What all ranks do.

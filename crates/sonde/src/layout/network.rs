@@ -66,6 +66,35 @@ pub(super) fn machines_apart(net: &TestNetwork, block: &Block) -> Option<String>
     })
 }
 
+/// Why the best of several networks is not measured on this one: there are no others, or the first of them has its figure.
+pub(super) fn best_elsewhere(nets: &[TestNetwork], index: usize, block: &Block) -> Option<String> {
+    let (path, net) = (block.path(), &nets[index]);
+    if !path.is_over_all_networks() {
+        return None;
+    }
+    let of_hosts = || nets.iter().filter(|one| one.testbed == Testbed::Hosts);
+    let (networks, remedy) = match net.testbed {
+        Testbed::Hosts => (
+            of_hosts().count(),
+            "name them, as in `--network a=eth0 --network b=eth1`",
+        ),
+        _ => (
+            net.model.as_ref().map_or(1, Modelled::networks_in_common),
+            "take a site whose hosts are on several segments, by `--site`",
+        ),
+    };
+    if networks < 2 {
+        return Some(format!(
+            "{path} chooses among several networks, and these hosts have one: {remedy}"
+        ));
+    }
+    let first = of_hosts().next().filter(|first| first.name != net.name)?;
+    let name = &first.name;
+    Some(format!(
+        "{path} takes all networks at once: its figure stands at {name}, the first of them"
+    ))
+}
+
 /// Why a start cannot be cold: of the circuits over several segments none is between the two hosts, and only such are taken down.
 pub(super) fn kept_circuits(net: &TestNetwork, block: &Block) -> Option<String> {
     let keeps = net.model.as_ref()?.keeps_circuits() && block.kind() == ProbeKind::Startup;

@@ -65,7 +65,7 @@ fn block(
     let load = set.load()?;
     let mut parts = Vec::new();
     for (probe, net) in probes {
-        let mut made = of_probe(plan, probe, (net, &nets[net]), std::slice::from_ref(&load))?;
+        let mut made = of_probe(plan, probe, (nets, net), std::slice::from_ref(&load))?;
         let one = made
             .pop()
             .filter(|one| made.is_empty() && one.cells.len() == 1);
