@@ -1,4 +1,5 @@
-//! Placements measured: programs under each placement on two sites, and forwarding beside a circuit for each pair.
+//! Placements measured: programs under each placement on two sites and on a site with a loaded line, and forwarding beside a circuit for
+//! each pair.
 //!
 //! Model:   six launches of each placement, below which nothing is said of chance. The transpose, which gains most, is what the
 //!          short tier has of programs on two sites.
@@ -131,5 +132,60 @@ fn forwarding_is_measured_beside_a_circuit_for_each_pair() {
             .filter(|name| name.to_string_lossy().starts_with(".sonde-place"))
             .collect();
         assert!(left.is_empty(), "the folder of the trial is gone: {left:?}");
+    });
+}
+
+/// Three places of two hosts; of the lines of 10 Mb/s between them that of a and b has background traffic on eight tenths, both ways.
+#[test]
+fn a_placement_leaves_a_loaded_line_to_others() {
+    const LINE: &str = "name = \"NAME\"\nsummary = \"x\"\ntechnology = \"wan\"\ntopology = \"line\"\nmtu = 1500\n\
+        [line]\nrate = \"10Mbit\"\nframing = \"ethernet\"\nlength_m = 1000000\n";
+    const LOAD: &str =
+        "[[load]]\nfrom = \"h1\"\nto = \"h2\"\nrho = \"0.8\"\nlaw = \"poisson\"\nduplex = true\n";
+    measured(|| {
+        let Some(stage) = can_verify(false) else {
+            return;
+        };
+        let mut text = String::from("name = \"places\"\nsummary = \"x\"\n");
+        let write = |name: &str, text: &str| {
+            std::fs::write(stage.path(name), text).unwrap();
+            stage.path(name)
+        };
+        for place in ["a", "b", "c"] {
+            text += &format!(
+                "[[segment]]\nname = \"{place}\"\nnetwork = \"ethernet-100\"\nhosts = [\"{place}-[1-2]\"]\n"
+            );
+        }
+        for (between, load) in [("ab", LOAD), ("ac", ""), ("bc", "")] {
+            let line = format!("{}{load}", LINE.replace("NAME", between));
+            let file = write(&format!("{between}.toml"), &line);
+            text +=
+                &format!("[[segment]]\nname = \"{between}\"\nnetwork = \"{file}\"\nhosts = []\n");
+        }
+        for (place, lines) in [
+            ("a", "ab\", \"ac"),
+            ("b", "ab\", \"bc"),
+            ("c", "ac\", \"bc"),
+        ] {
+            text += &format!(
+                "[[router]]\nname = \"router-{place}\"\njoins = [\"{place}\", \"{lines}\"]\n"
+            );
+        }
+        let site = write("places.toml", &text);
+        let mut words = vec![
+            "place", "--site", &site, "--slots", "2", "--verify", "--json",
+        ];
+        words.extend("--pattern all-to-all --ranks 8 --size 8KiB --messages 3".split(' '));
+        let said = tried(&stage, &words);
+        // Launchers take the hosts in their order, and with them the loaded line.
+        let block = row(&said, "block");
+        let trial = &block["measured"];
+        println!(
+            "block over mapped: predicted {}, {trial}",
+            block["cost_ratio"]
+        );
+        assert!(block["cost_ratio"].as_f64().unwrap() > 2.0, "{said:#}");
+        assert_eq!(trial["apart"], true, "{said:#}");
+        assert!(trial["ratio_low"].as_f64().unwrap() > 1.3, "{said:#}");
     });
 }

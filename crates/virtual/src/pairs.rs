@@ -1,13 +1,15 @@
-//! The times of every pair of hosts of an idle network: what a placement of ranks has to know.
+//! The times of every pair of hosts of an idle network or site: what a placement of ranks has to know.
 //!
-//! Model:   the network itself is run with all its hosts, one pair after the other: a frame that sets up what must be set up and
-//!          does not count, one small frame alone, one of the MTU alone, and a train of these. What each further frame of the train adds is
+//! Model:   the network itself is run with all its hosts, one pair after the other: a frame there and one back that set up what must be set
+//!          up and do not count, one small frame alone, one of the MTU alone, and a train of these. What each further frame of the train adds is
 //!          what bounds the rate of a stream between the two.
 //! Units:   layer-3 bytes in frames; times rounded down to picoseconds.
-//! Checked: `pairs_agree_with_one_way`, `a_trunk_bounds_only_its_pairs`.
+//! Checked: `pairs_agree_with_one_way`, `a_trunk_bounds_only_its_pairs`, `a_path_over_routers_is_as_long_as_alone`.
 
-use crate::idle::{TimeError, carried, frame, quiet, travel};
-use sonde_link::{NetworkSpec, Port};
+use crate::Clock;
+use crate::idle::{Built, TimeError, carried, frame, quiet, travel};
+use crate::site;
+use sonde_link::{Port, SiteSpec, Subnets};
 use sonde_units::{Bytes, Span};
 
 /// How many frames a train has.
@@ -20,35 +22,47 @@ pub struct PairTime {
     pub one_way: Span,
     /// How much later each further frame of the MTU arrives.
     pub each: Span,
+    /// That MTU: the longest frame that comes through as one, in layer-3 bytes.
+    pub mtu: u64,
 }
 
-/// The times of each ordered pair of so many hosts, row after row by sender; none from a host to itself. `small` are the layer-3
-/// bytes of the small frame.
+/// The times of each ordered pair of hosts, row after row by sender; none from a host to itself, or where no way leads. `small` are the
+/// layer-3 bytes of the small frame; `subnets` are the site's.
 ///
 /// # Errors
-/// [`TimeError`]: also where two of the hosts cannot reach each other.
+/// [`TimeError`].
 pub fn pair_times(
-    spec: &NetworkSpec,
-    hosts: u16,
+    site: &SiteSpec,
+    subnets: &Subnets,
     small: Bytes,
 ) -> Result<Vec<Option<PairTime>>, TimeError> {
-    let mut clock = quiet(spec, hosts)?;
+    let hosts = site.count();
+    let mut clock: Clock<Built> = match &site.segment[..] {
+        [one] => quiet(&one.network, hosts)?,
+        _ => Clock::new(site::quiet(site)?),
+    };
     let mut id = 0;
     let mut times = Vec::with_capacity(usize::from(hosts) * usize::from(hosts));
-    for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (Port(from), Port(to)))) {
-        if from == to {
+    for (from, to) in (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to))) {
+        let ends = subnets.between(from, to).filter(|_| from != to);
+        let path = ends.and_then(|(from, to)| Some((from, to, subnets.segments(from, to)?)));
+        let Some((from, to, segments)) = path else {
             times.push(None);
             continue;
-        }
-        let mut next = |len: Bytes| {
+        };
+        let mtus = segments.iter().map(|one| site.segment[*one].network.mtu);
+        let mtu = mtus.min().unwrap_or(0);
+        let mut next = |from: Port, to: Port, len: Bytes| {
             id += 1;
             frame(id, from, to, len)
         };
-        let first = next(small);
-        travel(&mut clock, first, to)?;
+        for (from, to) in [(from, to), (to, from)] {
+            let first = next(from, to, small);
+            travel(&mut clock, first, to)?;
+        }
         let mut took = Vec::new();
-        for (count, len) in [(1, small), (1, Bytes(spec.mtu)), (TRAIN, Bytes(spec.mtu))] {
-            let frames: Vec<_> = (0..count).map(|_| next(len)).collect();
+        for (count, len) in [(1, small), (1, Bytes(mtu)), (TRAIN, Bytes(mtu))] {
+            let frames: Vec<_> = (0..count).map(|_| next(from, to, len)).collect();
             let begin = clock.now();
             took.push(carried(&mut clock, frames.into_iter(), usize::MAX)?.since(begin));
         }
@@ -56,6 +70,7 @@ pub fn pair_times(
         times.push(Some(PairTime {
             one_way: took[0],
             each: Span::picos(more.as_picos() / (TRAIN - 1)),
+            mtu,
         }));
     }
     Ok(times)
@@ -64,8 +79,13 @@ pub fn pair_times(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::one_way;
-    use sonde_link::{named, parse};
+    use crate::{Between, one_way};
+    use sonde_link::{NetworkSpec, named, parse, resolve_site};
+
+    fn of(spec: &NetworkSpec, hosts: u16) -> Vec<Option<PairTime>> {
+        let site = SiteSpec::single(spec.clone(), hosts);
+        pair_times(&site, &site.subnets().unwrap(), Bytes(29)).unwrap()
+    }
 
     #[test]
     fn pairs_agree_with_one_way() {
@@ -80,7 +100,7 @@ mod tests {
             "hippi-800",
         ] {
             let spec = named(name).unwrap();
-            let times = pair_times(&spec, 3, Bytes(29)).unwrap();
+            let times = of(&spec, 3);
             assert_eq!((times[0], times[4]), (None, None));
             let alone = one_way(&spec, Bytes(29)).unwrap().0.as_picos();
             let here = times[1].unwrap().one_way.as_picos();
@@ -109,7 +129,7 @@ mod tests {
             [[site]]\nname = \"a\"\nhosts = 2\n[[site]]\nname = \"b\"\nhosts = 2\n\
             [[trunk]]\nbetween = [0, 1]\nrate = \"10Mbit\"\ndelay = \"2ms\"\n";
         let spec = parse("x", text).unwrap();
-        let times = pair_times(&spec, 4, Bytes(29)).unwrap();
+        let times = of(&spec, 4);
         let [near, far] = [1, 2].map(|at| times[at].unwrap());
         assert!(
             near.one_way < Span::micros(100) && far.one_way > Span::millis(2),
@@ -121,5 +141,32 @@ mod tests {
             (Span::nanos(123_040), Span::nanos(1_230_400))
         );
         assert_eq!(times[4 * 3 + 2], times[1]);
+    }
+
+    #[test]
+    fn a_path_over_routers_is_as_long_as_alone() {
+        let site = resolve_site("two-cities", &|_| Err("no file".into())).unwrap();
+        let (subnets, hosts) = (site.subnets().unwrap(), site.count());
+        let times = pair_times(&site, &subnets, Bytes(29)).unwrap();
+        assert_eq!(times.len(), usize::from(hosts) * usize::from(hosts));
+        for (from, to) in [(0, 1), (0, hosts - 1), (hosts - 1, 1)] {
+            let (near, far) = subnets.between(from, to).unwrap();
+            let path = Between {
+                site: &site,
+                from: near,
+                to: far,
+            };
+            let alone = path.one_way(Bytes(29)).unwrap().0.as_picos() as f64;
+            let here = times[usize::from(from) * usize::from(hosts) + usize::from(to)].unwrap();
+            assert_eq!(here.mtu, path.mtu());
+            let apart = (here.one_way.as_picos() as f64 / alone - 1.0).abs();
+            assert!(apart < 0.01, "{from} {to}: {here:?} {alone}");
+            // What each further frame adds is the slowest network's time.
+            let networks = path.networks();
+            let times = networks.iter().map(|one| one.frame_time(Bytes(here.mtu)));
+            let slowest = times.max().unwrap().as_picos() as f64;
+            let each = here.each.as_picos() as f64;
+            assert!((each / slowest - 1.0).abs() < 0.01, "{each} {slowest}");
+        }
     }
 }

@@ -26,6 +26,16 @@ pub struct Between<'a> {
     pub to: Port,
 }
 
+/// A site with nothing on it.
+pub(crate) fn quiet(site: &SiteSpec) -> Result<Built, SpecError> {
+    let mut quiet = site.clone();
+    quiet
+        .segment
+        .iter_mut()
+        .for_each(|one| hush(&mut one.network));
+    join(&quiet, 0, Vec::new())
+}
+
 impl<'a> Between<'a> {
     /// The network, where the site is no more than that.
     fn alone(self) -> Option<&'a NetworkSpec> {
@@ -44,16 +54,6 @@ impl<'a> Between<'a> {
             ..network.clone()
         };
         all.into_iter().map(cut).collect()
-    }
-
-    /// The site with nothing on it.
-    fn quiet(self) -> Result<Built, SpecError> {
-        let mut quiet = self.site.clone();
-        quiet
-            .segment
-            .iter_mut()
-            .for_each(|one| hush(&mut one.network));
-        join(&quiet, 0, Vec::new())
     }
 
     /// The longest frame that comes to the other host as one, in layer-3 bytes; 0 where no way leads there.
@@ -97,7 +97,7 @@ impl<'a> Between<'a> {
             return idle::first_one_way(network, len);
         }
         fits(self.mtu(), len)?;
-        let mut clock: Clock<Built> = Clock::new(self.quiet()?);
+        let mut clock: Clock<Built> = Clock::new(quiet(self.site)?);
         let begin = clock.now();
         let end = travel(&mut clock, frame(0, self.from, self.to, len), self.to)?;
         Ok(OneWay(end.since(begin)))
@@ -150,7 +150,7 @@ impl<'a> Between<'a> {
     /// The site when a frame of `len` layer-3 bytes has gone both ways, and the line is idle again.
     fn warm(self, len: Bytes) -> Result<Clock<Built>, TimeError> {
         let Self { from, to, .. } = self;
-        let mut clock: Clock<Built> = Clock::new(self.quiet()?);
+        let mut clock: Clock<Built> = Clock::new(quiet(self.site)?);
         travel(&mut clock, frame(0, from, to, len), to)?;
         let end = travel(&mut clock, frame(1, to, from, len), from)?;
         clock.run_until(end + Span::millis(1), |_, _| {});
@@ -208,7 +208,7 @@ impl<'a> Between<'a> {
             rtt: path.turn(mtu).ok().map(|(_, back)| back),
         };
         let flows: Vec<_> = paths.iter().map(flow).collect();
-        let mut traffic = Traffic::new(self.quiet()?, mtu, sender, &flows)?;
+        let mut traffic = Traffic::new(quiet(self.site)?, mtu, sender, &flows)?;
         if let (2.., Some(network)) = (flows.len(), self.site.network_of(self.from)) {
             traffic.make_uneven(network.line, 0);
         }

@@ -116,8 +116,26 @@ impl Subnets {
 
     /// The subnet of a port; none for one that is not there.
     pub fn of_port(&self, port: Port) -> Option<usize> {
+        self.of.get(self.segment(port)?).copied()
+    }
+
+    fn segment(&self, port: Port) -> Option<usize> {
         let (segment, _) = self.at.get(usize::from(port.0))?;
-        self.of.get(*segment).copied()
+        Some(*segment)
+    }
+
+    /// The segment whose network carries a port, and its station there.
+    pub fn station(&self, port: Port) -> Option<(usize, Port)> {
+        let (segment, station) = self.at.get(usize::from(port.0))?;
+        Some((*self.carriers.get(*segment)?, Port(*station)))
+    }
+
+    /// How many stations the network of a segment has.
+    pub fn stations(&self, carrier: usize) -> u16 {
+        let all = (0..self.at.len() as u16).filter_map(|port| self.station(Port(port)));
+        let own = all.filter(|(segment, _)| *segment == carrier);
+        let last = own.map(|(_, station)| station.0).max();
+        last.map_or(0, |last| last.saturating_add(1))
     }
 
     fn hops(&self, from: usize, to: usize) -> Option<u32> {
@@ -207,53 +225,69 @@ impl Subnets {
 
     /// The segments on the way from one port to another, in their order; none where no way leads there.
     pub fn segments(&self, from: Port, to: Port) -> Option<Vec<usize>> {
-        let segment = |port: Port| {
-            self.at
-                .get(usize::from(port.0))
-                .map(|(segment, _)| *segment)
-        };
-        let (mut at, last) = (segment(from)?, segment(to)?);
-        let subnet = *self.of.get(last)?;
+        let legs = self.legs(from, to)?;
+        let segments = legs.iter().map(|(into, _)| self.segment(*into));
+        segments.collect()
+    }
+
+    /// On each of these segments the ports by which the way enters and leaves it.
+    pub fn legs(&self, from: Port, to: Port) -> Option<Vec<(Port, Port)>> {
+        let subnet = self.of_port(to)?;
         let mut turn = self.ends.get(usize::from(from.0))?.host;
-        let mut all = vec![at];
-        while self.of.get(at) != Some(&subnet) {
-            let (near, far) = self.step(turn, *self.of.get(at)?, subnet)?;
-            all.extend(self.bridged(at, segment(near)?)?);
-            at = segment(far)?;
-            all.push(at);
+        let (mut at, mut all) = (from, Vec::new());
+        while self.of_port(at)? != subnet {
+            let (near, far) = self.step(turn, self.of_port(at)?, subnet)?;
+            all.extend(self.bridged(at, near)?);
+            at = far;
             // After the first router it is theirs.
             turn = 0;
         }
-        all.extend(self.bridged(at, last)?);
+        all.extend(self.bridged(at, to)?);
         Some(all)
     }
 
-    /// The segments behind the first on the way by bridges from one to another of a subnet.
-    fn bridged(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        let mut before: Vec<Option<usize>> = vec![None; self.of.len()];
-        *before.get_mut(from)? = Some(from);
-        let mut reached = vec![from];
+    /// Those between two ports of a subnet, which bridges lead to each other.
+    fn bridged(&self, from: Port, to: Port) -> Option<Vec<(Port, Port)>> {
+        let (first, last) = (self.segment(from)?, self.segment(to)?);
+        // By segment: the ports of the bridge that leads there, before and behind it.
+        let mut by: Vec<Option<(Port, Port)>> = vec![None; self.of.len()];
+        let mut reached = vec![first];
         let mut next = 0;
         while let Some(at) = reached.get(next).copied() {
             next = next.saturating_add(1);
-            for segment in self
-                .bridges
-                .iter()
-                .filter(|all| all.contains(&at))
-                .flatten()
-            {
-                if let Some(place @ None) = before.get_mut(*segment) {
-                    *place = Some(at);
-                    reached.push(*segment);
+            for bridge in self.bridge_ports() {
+                let on = |port: &&Port| self.segment(**port) == Some(at);
+                let Some(near) = bridge.iter().find(on) else {
+                    continue;
+                };
+                for far in &bridge {
+                    let segment = self.segment(*far)?;
+                    if let Some(place @ None) = by.get_mut(segment).filter(|_| segment != first) {
+                        *place = Some((*near, *far));
+                        reached.push(segment);
+                    }
                 }
             }
         }
-        let back = |at: &usize| before.get(*at).copied().flatten();
-        back(&to)?;
-        let way = std::iter::successors(Some(to), back).take_while(|at| *at != from);
-        let mut way: Vec<usize> = way.collect();
-        way.reverse();
-        Some(way)
+        let (mut at, mut out, mut all) = (last, to, Vec::new());
+        while at != first {
+            let (near, far) = by.get(at).copied().flatten()?;
+            all.push((far, out));
+            (at, out) = (self.segment(near)?, near);
+        }
+        all.push((from, out));
+        all.reverse();
+        Some(all)
+    }
+
+    /// The ports of each bridge.
+    fn bridge_ports(&self) -> impl Iterator<Item = Vec<Port>> + '_ {
+        let mut next = self.ends.len() as u16;
+        self.bridges.iter().map(move |bridge| {
+            let first = next;
+            next = next.saturating_add(bridge.len() as u16);
+            (first..next).map(Port).collect()
+        })
     }
 
     /// What a router does by the subnet of a datagram: the interface that it leaves by, and the next router, if one is between.

@@ -8,6 +8,7 @@ use crate::report;
 use crate::testbed::{self, HostOptions, LabOptions};
 use clap::{Args, Subcommand};
 use sonde_fleet::Mpi;
+use sonde_link::SiteSpec;
 use sonde_place::{Cluster, Launcher, Matrix, Pattern, Topology};
 use sonde_sys::file;
 use sonde_units::Bytes;
@@ -23,6 +24,7 @@ pub const EXAMPLES: &str = "Examples:
   sonde place --pattern transpose --network ./plans/examples/networks/two-sites.toml --slots 2 --verify
   sonde place --matrix matrix.json --network wan-ds3 --slots 2 --verify -- ./prog
   sonde place --pattern all-to-all --network atm-oc3c --hosts 8 --topology hypercube
+  sonde place --pattern ring --site edge-sites --slots 2        hosts behind routers, and lines that they share
 
 A matrix is JSON ({\"schema\": \"sonde-matrix/1\", \"ranks\": N, \"bytes\": [[...]], \"messages\": [[...]]}: row sends to
 column), or comma-separated bytes. A cluster is TOML: [[site]] name, hosts, slots, rate, latency; [[trunk]] between, rate,
@@ -78,8 +80,11 @@ struct MapOptions {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000), conflicts_with = "matrix")]
     messages: u64,
     /// The hosts h1 to hN (`--hosts`) of this network: a name of `sonde lab list` or a file of your own, with knobs.
-    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with_all = ["cluster", "measured"])]
+    #[arg(long, value_name = "NAME[:KNOB=VALUE]...", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with_all = ["site", "cluster", "measured"])]
     network: Option<String>,
+    /// Or the hosts of a site, of segments that bridges and routers join: a name of `sonde lab list --sites` or a file.
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["cluster", "measured", "hosts"])]
+    site: Option<String>,
     /// Or hosts in sites, from a file.
     #[arg(long, value_name = "FILE", conflicts_with = "measured")]
     cluster: Option<PathBuf>,
@@ -108,8 +113,8 @@ struct MapOptions {
     /// mesh, mesh:AxB, torus:AxBxC, hypercube.
     #[arg(long)]
     topology: Option<String>,
-    /// Try each placement on the emulated network: with the program behind `--` (of Open MPI), else with a replay of the matrix.
-    #[arg(long, requires = "network")]
+    /// Try each placement on the emulated network or site: with the program behind `--` (of Open MPI), else with a replay of the matrix.
+    #[arg(long)]
     verify: bool,
     /// Of a trial: repetitions of each placement; fewer than 6 give no confidence interval.
     #[arg(short = 'n', long, visible_alias = "repetitions", value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(1..=1_000), requires = "verify")]
@@ -184,10 +189,9 @@ impl MapOptions {
                  `--pattern stencil-2d`",
             ));
         }
-        // The parser forgets what an option requires where another one excludes that.
-        if self.verify && self.network.is_none() {
+        if self.verify && self.network.is_none() && self.site.is_none() {
             return Err(Failure::usage(
-                "`--verify` needs an emulated network: name one by `--network`; for your own hosts write files by `--write` and time the \
+                "`--verify` needs an emulated network: name one by `--network`, or a site by `--site`; for your own hosts write files by `--write` and time the \
                  program yourself",
             ));
         }
@@ -214,6 +218,7 @@ impl MapOptions {
         let verify = self.verify.then(|| {
             let mut lab = LabOptions::of_hosts(self.hosts.clone());
             lab.networks = self.network.iter().cloned().collect();
+            lab.site.clone_from(&self.site);
             Verify {
                 lab,
                 launches: self.launches,
@@ -249,11 +254,16 @@ impl MapOptions {
     fn cluster(&self) -> Result<Cluster, Failure> {
         let all = self.slots.iter().rev().find(|(host, _)| host.is_none());
         let usual = all.map_or(1, |(_, slots)| *slots);
-        let mut cluster = match (&self.network, &self.cluster, &self.measured) {
-            (Some(selector), ..) => {
+        let site = match (&self.network, &self.site) {
+            (Some(selector), _) => {
                 let spec = testbed::network(selector)?;
-                place::of_network(&spec, self.hosts.count(), usual)?
+                Some(SiteSpec::single(spec, self.hosts.count()))
             }
+            (None, Some(selector)) => Some(testbed::site(selector)?),
+            (None, None) => None,
+        };
+        let mut cluster = match (&site, &self.cluster, &self.measured) {
+            (Some(site), ..) => place::of_site(site, usual)?,
             (None, Some(path), _) => {
                 let cluster = sonde_place::parse_cluster(&read(path)?)
                     .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
@@ -271,7 +281,7 @@ impl MapOptions {
             }
             (None, None, None) => {
                 return Err(Failure::usage(
-                    "the hosts are missing: give `--network NAME`, `--cluster FILE` or `--measured latest`",
+                    "the hosts are missing: give `--network NAME`, `--site NAME`, `--cluster FILE` or `--measured latest`",
                 ));
             }
         };

@@ -62,8 +62,10 @@ impl TrialRun {
         config: &Config,
     ) -> Result<Self, Failure> {
         let mut warnings = Vec::new();
-        let spec = crate::testbed::sole(&config.site)?;
-        let modelled = Modelled::network(spec);
+        let modelled = match config.site.network() {
+            Some(spec) => Modelled::network(spec.clone()),
+            None => Modelled::site(config.site.clone(), None)?,
+        };
         let mut network = model::network(&modelled, config.profile, [], &mut warnings)?;
         network.attachment = Some(lab.info().attachment.name().into());
         network.backpressure = Some(match &*lab.info().backpressure {

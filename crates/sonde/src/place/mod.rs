@@ -1,6 +1,6 @@
 //! `sonde place`: where the ranks of a program should run, what that brings by the arithmetic, and what it brings when tried.
 //!
-//! Model:   who talks to whom comes from a file or a named pattern, the hosts from a network, a file or a run of all pairs.
+//! Model:   who talks to whom comes from a file or a named pattern, the hosts from a network, a site, a file or a run of all pairs.
 //!          The placement found stands beside what launchers do by themselves and beside random draws, of which the one of
 //!          median cost is shown.
 //! Checked: `crates/sonde/tests/place.rs`, `crates/sonde/tests/lab_place.rs`.
@@ -14,7 +14,7 @@ mod record;
 mod trial;
 
 pub use mpi::named as mpi_named;
-pub use network::{of_network, of_pairs};
+pub use network::{of_pairs, of_site};
 pub use record::{run as record, usual as usual_matrix};
 
 use crate::document::{self, Command, Document};
