@@ -33,6 +33,10 @@ const FILES: &[(&str, &str)] = &[
     ("fc-266", include_str!("../catalogue/fc-266.toml")),
     ("fc-1062", include_str!("../catalogue/fc-1062.toml")),
     ("hippi-800", include_str!("../catalogue/hippi-800.toml")),
+    (
+        "hippi-800-serial",
+        include_str!("../catalogue/hippi-800-serial.toml"),
+    ),
     ("hippi-1600", include_str!("../catalogue/hippi-1600.toml")),
     ("allnode", include_str!("../catalogue/allnode.toml")),
     ("sp2", include_str!("../catalogue/sp2.toml")),
@@ -214,6 +218,7 @@ const KNOBS: &[Knob] = &[
     Knob("fair_share", "atm", "fair_share", Word),
     Knob("module", "atm", "module", Number),
     Knob("cell_loss", "atm", "cell_loss", Share),
+    Knob("misdelivery", "atm", "misdelivery", Share),
     Knob("pcr", "atm", "pcr", Rate),
     Knob("unknown_rate", "lane", "unknown_rate", Number),
     Knob("bus_delay", "lane", "bus_delay", Time),

@@ -56,6 +56,8 @@ pub struct Counters {
     pub cells_lost_at: BTreeMap<Port, u64>,
     /// Cells that did not keep to the contract of their circuit.
     pub cells_policed: u64,
+    /// Cells that the first switch sent to another station than theirs.
+    pub cells_misdelivered: u64,
     /// Cells of frames that were lost which used an output's line all the same.
     pub cells_wasted: u64,
     /// Cells that outputs sent to stations, of frames lost or not; counted where every cell is handled alone.

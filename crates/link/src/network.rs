@@ -354,6 +354,8 @@ pub enum Cause {
     Restart,
     /// The datagram has passed as many routers as it may, and was an answer itself.
     Expired,
+    /// A switch sent a part of it to another station.
+    Misdelivered,
 }
 
 /// A change of state of the network's own.

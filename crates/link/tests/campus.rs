@@ -59,3 +59,50 @@ fn a_router_s_processor_holds_back_faster_hosts() {
         "{new:?} {newest:?}"
     );
 }
+
+/// SCI rings as a mesh (C45): four rings, of which each two that are side by side have a router between them.
+#[test]
+fn rings_are_a_mesh_of_packet_switches() {
+    let mut text = String::new();
+    for ring in ["r00", "r01", "r11", "r10"] {
+        text += &format!(
+            "[[segment]]\nname = \"{ring}\"\nnetwork = \"sci-sbus\"\nhosts = [\"{ring}-[1-2]\"]\n"
+        );
+    }
+    for (number, between) in [
+        "r00\", \"r01",
+        "r01\", \"r11",
+        "r11\", \"r10",
+        "r10\", \"r00",
+    ]
+    .iter()
+    .enumerate()
+    {
+        text += &format!("[[router]]\nname = \"x{number}\"\njoins = [\"{between}\"]\n");
+    }
+    let mesh = crate::site::site(&text);
+    let subnets = mesh.subnets().unwrap();
+    let nodes = |from: u16, to: u16| {
+        let (from, to) = subnets.between(from, to).unwrap();
+        subnets.segments(from, to).unwrap().len() - 1
+    };
+    // Hosts 0 and 1 are on the first ring, 2 and 3 on the next, and so round.
+    assert_eq!(
+        [nodes(0, 1), nodes(0, 2), nodes(0, 6), nodes(0, 4)],
+        [0, 1, 1, 2]
+    );
+    // To the ring across hosts take turns by their numbers: one goes by each side.
+    let across = |from: u16| {
+        let (from, to) = subnets.between(from, 4).unwrap();
+        subnets.segments(from, to).unwrap()[1]
+    };
+    assert_ne!(across(0), across(1));
+    let rate = |pairs: &[(u16, u16)]| carried(&mesh, pairs, 1_500, Span::millis(100));
+    let one = rate(&[(0, 2)]);
+    let near = |rate: u64, times: u64| rate.abs_diff(times * one) * 50 < times * one;
+    // Each router has its own, all round.
+    let round = rate(&[(0, 2), (2, 4), (4, 6), (6, 0)]);
+    assert!(near(round, 4), "{round} {one}");
+    let both = rate(&[(0, 4), (1, 5)]);
+    assert!(near(both, 2), "{both} {one}");
+}

@@ -5,7 +5,7 @@ use sonde_link::{CatalogueError, NetworkSpec, Signalling, catalogue, named, pars
 use sonde_units::Span;
 use std::collections::BTreeSet;
 
-const NAMES: [&str; 35] = [
+const NAMES: [&str; 36] = [
     "wire",
     "link",
     "ethernet-100",
@@ -16,6 +16,7 @@ const NAMES: [&str; 35] = [
     "fc-266",
     "fc-1062",
     "hippi-800",
+    "hippi-800-serial",
     "hippi-1600",
     "allnode",
     "sp2",

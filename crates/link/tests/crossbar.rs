@@ -143,6 +143,32 @@ fn distance_limits_by_credits() {
     assert!(full(40_000) > near_by);
 }
 
+/// Parallel copper and serial fibre (H8): 20B24B makes 48 bits of a word of 40, so that 1.2 GBd carry what the cable does; what differs is
+/// the way, and a word that is collected at each end of a line.
+#[test]
+fn serial_fibre_carries_what_copper_does_and_later() {
+    let copper = network("hippi-800");
+    let fibre = network("hippi-800-serial");
+    let (words, bauds) = (25_000_000, 24 * 40 / 20);
+    assert_eq!(fibre.line.rate.unwrap().bps(), words * bauds);
+    assert_eq!(fibre.line.usable(), copper.line.usable());
+    assert_eq!(copper.line.usable().unwrap().bps(), words * 32);
+    for bytes in [1_024, 66_560] {
+        let both = [&copper, &fibre].map(|one| one.line.unit_time(Bytes(bytes)));
+        assert_eq!(both[0], both[1]);
+    }
+    // 975 m more of each line, and 80 ns.
+    let more = Span::nanos(975 * 5 + 80);
+    assert_eq!(fibre.line.propagation(), copper.line.propagation() + more);
+    let connection = |spec: &NetworkSpec| spec.frame_time(Bytes(65_280));
+    assert_eq!(connection(&fibre), connection(&copper) + more * 4);
+    let stretched = network("hippi-800-serial:length_m=10000");
+    assert_eq!(
+        stretched.line.propagation(),
+        Span::micros(50) + Span::nanos(80)
+    );
+}
+
 /// The data of one packet hold a connection for 660 us at most: what would be longer is no network.
 #[test]
 fn packets_keep_to_the_hold_limit() {

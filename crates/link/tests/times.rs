@@ -255,6 +255,17 @@ fn one_way_times_are_sums_of_their_parts() {
             65_280,
             2_000_000 + 64 * 1_040 * 10_000 + 500_000,
         ),
+        // The same over lines of 5.08 us.
+        (
+            "hippi-800-serial",
+            29,
+            21_820_000 + 1_040 * 10_000 + 10_410_000,
+        ),
+        (
+            "hippi-800-serial",
+            65_280,
+            21_820_000 + 64 * 1_040 * 10_000 + 10_410_000,
+        ),
         ("hippi-1600", 29, 2_000_000 + 2_080 * 5_000 + 500_000),
         (
             "hippi-1600",
@@ -406,6 +417,8 @@ fn a_full_station_reaches_the_ceiling() {
         // 2 us of set-up and its signals are 200 bytes of line, or 400.
         ("hippi-800", 65_280, 66_560 + 200, 800_000_000),
         ("hippi-1600", 65_280, 66_560 + 400, 1_600_000_000),
+        // Over four lines of 1 km with their coding these are 21.82 us.
+        ("hippi-800-serial", 65_280, 66_560 + 2_182, 800_000_000),
         ("allnode", 1_500, 1_500, 28_800_000),
         ("ethernet-10g", 1_500, 1_538, 10_000_000_000),
         ("ethernet-25g", 1_500, 1_538, 25_000_000_000),

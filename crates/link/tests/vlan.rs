@@ -127,6 +127,40 @@ fn virtual_lans_of_a_host_share_its_line() {
     assert!(apart.abs_diff(2 * alone) * 100 < alone, "{apart} {alone}");
 }
 
+/// A parallel machine of four nodes with file servers outside (S52): ATM carries messages among nodes and files at once, by one line a node;
+/// with the machine's own switch for messages each has its line.
+#[test]
+fn one_technology_carries_messages_and_files_by_one_line_a_node() {
+    const OUTSIDE: &str =
+        "[[segment]]\nname = \"atm\"\nnetwork = \"atm-oc3c\"\nhosts = [\"n[1-4]\", \"s[1-4]\"]\n";
+    const INSIDE: &str =
+        "[[segment]]\nname = \"switch\"\nnetwork = \"sp2\"\nhosts = [\"n[1-4]\"]\n";
+    let (one, two) = (site(OUTSIDE), site(&format!("{OUTSIDE}{INSIDE}")));
+    let names: Vec<_> = ["n1", "n2", "n3", "n4", "s1", "s2", "s3", "s4"].to_vec();
+    let messages = |on| (0..4).map(move |at| (at, (at + 1) % 4, on));
+    let files = (0..4).map(|at| (at, at + 4, "atm"));
+    let rate = |site: &SiteSpec, pairs: Vec<(usize, usize, &str)>| {
+        let ports = pairs.iter().map(|(from, to, on)| {
+            let at = |host: usize| port(site, names[host], on);
+            (at(*from), at(*to))
+        });
+        carried(site, &ports.collect::<Vec<_>>(), 1_500, Span::millis(100))
+    };
+    let near = |one: u64, other: u64| one.abs_diff(other) * 100 < other;
+    let line = rate(&one, messages("atm").take(1).collect());
+    let alone = rate(&one, messages("atm").collect());
+    assert!(near(alone, 4 * line), "{alone} {line}");
+    assert!(near(rate(&one, files.clone().collect()), 4 * line));
+    let both = rate(&one, messages("atm").chain(files.clone()).collect());
+    assert!(near(both, 4 * line), "{both} {line}");
+    let inside = rate(&two, messages("switch").collect());
+    let apart = rate(&two, messages("switch").chain(files).collect());
+    assert!(near(apart, inside + 4 * line), "{apart} {inside} {line}");
+    // What it saves is an interface and a line a node, and a second technology.
+    let lines = |site: &SiteSpec| site.subnets().unwrap().lines().0;
+    assert_eq!((lines(&one), lines(&two)), (8, 12));
+}
+
 #[test]
 fn a_router_of_virtual_lans_has_one_line() {
     let with = |segments: &str| {

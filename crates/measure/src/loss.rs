@@ -55,6 +55,7 @@ as_words! {
         Parted = "parted",
         Restart = "restart",
         Expired = "expired",
+        Misdelivered = "misdelivered",
     }
 }
 

@@ -10,8 +10,8 @@
 
 use crate::{Clock, Happening};
 use sonde_link::{
-    Cause, Change, Circuits, Class, Command, Event, Frame, FrameId, Kind, Network, NetworkSpec,
-    Place, Port, Resolution, SpecError, To, VcCommand, build,
+    Cause, Change, Class, Command, Event, Frame, FrameId, Kind, Network, NetworkSpec, Place, Port,
+    Resolution, SpecError, To, VcCommand, build,
 };
 use sonde_units::{Bytes, Instant, OneWay, Ratio, RoundTrip, Span};
 use thiserror::Error;
@@ -212,8 +212,9 @@ pub(crate) fn quiet(spec: &NetworkSpec, ports: u16) -> Result<Clock<Built>, Time
     Ok(Clock::new(built(&quiet, ports)?))
 }
 
-/// Leaves out load, faults, loss, reordering and jitter.
+/// Leaves out load, faults, loss, reordering and jitter; permanent circuits are up.
 pub(crate) fn hush(spec: &mut NetworkSpec) {
+    raise(spec);
     (spec.load, spec.fault) = (Vec::new(), Vec::new());
     (spec.path.loss, spec.path.reorder) = (Ratio::ZERO, Ratio::ZERO);
     spec.path.jitter = Span::ZERO;
@@ -234,15 +235,17 @@ pub(crate) type Built = Box<dyn Network + Send>;
 /// permanent circuits that have come up.
 pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Built, SpecError> {
     let ports = ports.max(named(spec));
-    match spec.circuits {
-        Some(circuits) if !circuits.boot.is_zero() => {
-            let boot = Span::ZERO;
-            let circuits = Some(Circuits { boot, ..circuits });
-            let spec = spec.clone();
-            build(&NetworkSpec { circuits, ..spec }, ports, 0)
-        }
-        _ => build(spec, ports, 0),
+    let mut spec = spec.clone();
+    raise(&mut spec);
+    build(&spec, ports, 0)
+}
+
+/// Permanent circuits are up from the start.
+fn raise(spec: &mut NetworkSpec) {
+    if let Some(circuits) = &mut spec.circuits {
+        circuits.boot = Span::ZERO;
     }
+    spec.port.iter_mut().for_each(|port| port.boot = None);
 }
 
 /// How many stations the file of a network speaks of one by one; 0 where it names none, or one beyond all labs.

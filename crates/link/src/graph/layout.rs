@@ -7,7 +7,7 @@
 //! Checked: `crates/link/tests/topology.rs`.
 
 use crate::spec::{in_time, refuse};
-use crate::{Limit, Line, NetworkSpec, SpecError, Topology};
+use crate::{Circuits, Limit, Line, NetworkSpec, Signalling, SpecError, Topology};
 use serde::{Deserialize, Serialize};
 use sonde_units::{BitRate, Ratio, Span};
 
@@ -105,6 +105,9 @@ pub struct Site {
 pub struct PortLine {
     /// The host.
     pub port: u16,
+    /// After the start its adapter sets up its permanent circuits, by its maker's procedure: both hosts of a circuit must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot: Option<Span>,
     /// What its line has of its own.
     #[serde(flatten)]
     pub wire: Wire,
@@ -293,6 +296,18 @@ fn check_ports(spec: &NetworkSpec) -> Result<(), SpecError> {
         entry
             .wire
             .check(spec, keys, &format!("host {}", entry.port))?;
+        let is_permanent = |circuits: Circuits| circuits.signalling == Signalling::Pvc;
+        if entry.boot.is_some() && !spec.circuits.is_some_and(is_permanent) {
+            return refuse(
+                "port.boot",
+                "is of permanent circuits, and this network has none; leave it out".into(),
+            );
+        }
+        in_time(
+            "port.boot",
+            entry.boot.unwrap_or_default(),
+            Span::secs(3_600),
+        )?;
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ const PLACES: [Place; 7] = [
     Place::Bridge,
     Place::Router,
 ];
-const CAUSES: [Cause; 15] = [
+const CAUSES: [Cause; 16] = [
     Cause::TooLong,
     Cause::Overflow,
     Cause::Random,
@@ -149,6 +149,7 @@ const CAUSES: [Cause; 15] = [
     Cause::Parted,
     Cause::Restart,
     Cause::Expired,
+    Cause::Misdelivered,
 ];
 const ECNS: [Ecn; 3] = [Ecn::NotCapable, Ecn::Capable, Ecn::Experienced];
 

@@ -1,8 +1,11 @@
 //! Permanent circuits: which there are, when they come up, and what the connection manager does to them.
 
 use super::rig::{Rig, spec};
-use sonde_link::{Cause, Change, Command, Fabric, Fault, Place, Port, Refused, VcCommand};
-use sonde_units::{Instant, Span};
+use sonde_link::{
+    Cause, Change, Class, Command, Ecn, Event, Fabric, Fault, Frame, FrameId, Kind, Network, Place,
+    Port, Refused, To, VcCommand,
+};
+use sonde_units::{Bytes, Instant, Span};
 
 const NONE: (Place, Cause) = (Place::Station, Cause::NoCircuit);
 
@@ -124,6 +127,63 @@ fn circuits_come_up_at_boot() {
     rig.arrival(later, 2);
     let ups: Vec<_> = rig.changes.iter().map(|(at, _)| at.as_nanos()).collect();
     assert_eq!(ups, [40_000_000, 80_000_000, 120_000_000]);
+}
+
+/// Hosts of three makers at one switch (Sandia, S26): h3's adapter sets its circuits up 30 s after the start, h4's is set to another
+/// encapsulation, and what h2's driver takes is its own.
+#[test]
+fn each_maker_has_its_own_boot_encapsulation_and_driver() {
+    let tables = "[[port]]\nport = 2\nboot = \"30s\"\n[atm]\nmismatched = [3]\n";
+    let mut rig = Rig::of("atm-oc3c:boot=1s", tables, 4);
+    // Six circuits, a second apart, in the order of their stations: that of h1 and h2 is the first.
+    rig.pass(Span::secs(7));
+    let early = [rig.send(0, 1, 29), rig.send(1, 0, 29), rig.send(2, 0, 29)];
+    let other = rig.send(3, 0, 29);
+    rig.pass(Span::secs(24));
+    let later = [rig.send(0, 2, 29), rig.send(2, 1, 29)];
+    rig.settle();
+    rig.arrival(early[0], 1);
+    rig.arrival(early[1], 0);
+    assert_eq!(rig.loss(early[2], 0), NONE);
+    assert_eq!(rig.loss(other, 0), (Place::Receiver, Cause::Rejected));
+    rig.arrival(later[0], 2);
+    rig.arrival(later[1], 1);
+    let ups = rig.changes.iter();
+    let mut ups: Vec<_> = ups.map(|(at, _)| at.as_nanos() / 1_000_000_000).collect();
+    ups.sort_unstable();
+    assert_eq!(ups, [1, 3, 5, 30, 30, 30]);
+
+    let text = format!(
+        "{tables}[host]\npreset = \"modern\"\n[[host.unlike]]\nat = [2]\nsend = \"900us\"\nreceive = \"700us\"\n"
+    );
+    let mixed = spec("atm-oc3c", &text);
+    let times = [(0, 2), (1, 2), (0, 1)].map(|(from, to)| {
+        let mut network = sonde_link::build(&mixed, 4, 1).unwrap();
+        let begin = Instant::START + Span::secs(40);
+        while network.poll(begin).is_some() {}
+        let frame = Frame {
+            id: FrameId(0),
+            from: Port(from),
+            to: To::One(Port(to)),
+            len: Bytes(29),
+            kind: Kind::Ip,
+            class: Class(0),
+            ecn: Ecn::NotCapable,
+            flow: 0,
+        };
+        network.offer(begin, frame);
+        loop {
+            let at = network.poll_at().expect("it is on its way");
+            while let Some(event) = network.poll(at) {
+                if let Event::Deliver { at, .. } = event {
+                    return at.since(begin).as_nanos() / 1_000;
+                }
+            }
+        }
+    });
+    let [plain, sent, received] = times;
+    let more = |time: u64, by: u64| time > plain + by - 100 && time < plain + by;
+    assert!(more(sent, 900) && more(received, 700), "{times:?}");
 }
 
 /// Setting up the logical link is paid by the first frame of a circuit; getting bandwidth back by the first after a silence.

@@ -75,6 +75,42 @@ fn cell_loss_is_amplified() {
     }
 }
 
+/// Cells that a switch sends to a station which they are not for (S70): a frame of n cells is lost as often as by cell loss, the place is
+/// the switch, and each such cell takes its time on another line.
+#[test]
+fn misdelivered_cells_are_lost_in_the_switch_and_use_another_line() {
+    const FRAMES: usize = 20_000;
+    const CELLS: i32 = 32;
+    for every_frame in [false, true] {
+        let share = if every_frame { "1" } else { "0.001" };
+        let mut rig = Rig::of(&format!("atm-oc3c:misdelivery={share}"), "", 3);
+        let count = if every_frame { 100 } else { FRAMES };
+        while rig.frames.len() < count {
+            while rig.is_ready(0) && rig.frames.len() < count {
+                rig.send(0, 1, 1_500);
+            }
+            rig.step(Instant::from_picos(u64::MAX));
+        }
+        rig.settle();
+        let counters = rig.network.counters();
+        let lost = rig.sums().1;
+        let of = (Place::Output, Cause::Misdelivered, Port(0));
+        assert_eq!(counters.lost[&of], lost);
+        let cells = count as u64 * CELLS as u64;
+        assert_eq!(counters.cells_sent, cells);
+        if every_frame {
+            assert_eq!((lost, counters.cells_misdelivered), (count as u64, cells));
+            continue;
+        }
+        let want = 1.0 - 0.999f64.powi(CELLS);
+        let sigma = |n: f64, p: f64| 4.0 * (n * p * (1.0 - p)).sqrt();
+        let n = count as f64;
+        assert!((lost as f64 - n * want).abs() < sigma(n, want), "{lost}");
+        let (strays, n) = (counters.cells_misdelivered as f64, cells as f64);
+        assert!((strays - n * 0.001).abs() < sigma(n, 0.001), "{strays}");
+    }
+}
+
 /// Of what the port can carry.
 const LOAD: f64 = 1.5;
 const FRAMES: u64 = 8_000;

@@ -22,7 +22,7 @@ use super::uplink::Uplink;
 use crate::edge::Edge;
 use crate::network::{Cause, Place};
 use crate::{Class, Frame, Framing, NetworkSpec, Port, SpecError};
-use rand_core::SeedableRng;
+use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use sonde_units::{BitRate, Instant, Span};
 use std::cmp::Reverse;
@@ -297,8 +297,43 @@ impl Cells {
                 }
             }
         }
+        if cell.hop == 0 && self.hits(self.traffic.misdelivery) {
+            self.stray(at, cell, edge);
+            return None;
+        }
         self.enter(at, cell, edge);
         None
+    }
+
+    /// The first switch sends a cell to a station that it is not for: it takes its place on that line, and is thrown away there.
+    fn stray(&mut self, at: Instant, cell: Cell, edge: &mut Edge) {
+        let others = self.uplinks.len().saturating_sub(1).max(1) as u64;
+        let draw = (self.random.next_u64() % others) as u16;
+        let pdu = &mut self.pdus[cell.pdu as usize];
+        pdu.damage
+            .get_or_insert((Place::Output, Cause::Misdelivered));
+        edge.counters.cells_misdelivered += 1;
+        let is_past = matches!(pdu.end, End::Station(to) if draw >= to.0);
+        let stray = Pdu {
+            route: self.plan.last(Port(draw + u16::from(is_past))),
+            cells: 1,
+            unsent: 0,
+            alive: 1,
+            told: true,
+            seen: 0,
+            broken: 0,
+            refused: 0,
+            used: 0,
+            to_come: 0,
+            ..*pdu
+        };
+        let stray = Cell {
+            pdu: self.keep(stray),
+            last: true,
+            ..cell
+        };
+        self.enter(at, stray, edge);
+        self.drop_cell(at, cell, edge);
     }
 
     /// A cell is at an output.

@@ -1,7 +1,7 @@
 //! Permanent circuits, and the connection manager that sets them up.
 //!
 //! Model:   the circuits that are configured (named, a mesh, or a star around station 0) are up at the start, or come up one
-//!          after the other, `boot` apart. When the manager is reached again after its contact was lost it clears all of them;
+//!          after the other, `boot` apart, and none before both of its hosts have booted. When the manager is reached again after its contact was lost it clears all of them;
 //!          restored automatically they come back one after the other, `restore` apart, in the order of their stations,
 //!          else by hand. While it cannot be reached none can be set up by hand.
 //! Source:  Sandia 1996 (loss of all PVCs when contact with the connection manager was regained; restoration by hand, wished
@@ -15,7 +15,7 @@ use crate::edge::Edge;
 use crate::network::{Cause, Change, Refused};
 use crate::{Circuits, NetworkSpec, Port, Signalling};
 use sonde_units::{Instant, Span};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The circuits that the manager knows.
 pub(crate) struct Permanent {
@@ -24,6 +24,8 @@ pub(crate) struct Permanent {
     /// The round of restoration; circuits of an earlier one do not come up.
     round: u64,
     began_at: Instant,
+    /// Stations whose circuits come up later, and when.
+    boots: BTreeMap<Port, Span>,
 }
 
 impl Permanent {
@@ -33,7 +35,19 @@ impl Permanent {
             is_reached: true,
             round: 0,
             began_at: Instant::START,
+            boots: spec
+                .port
+                .iter()
+                .filter_map(|one| Some((Port(one.port), one.boot?)))
+                .collect(),
         }
+    }
+
+    /// When both hosts of a circuit have booted, after the start.
+    fn booted(&self, pair: Pair) -> Span {
+        let (a, b) = pair.ends();
+        let own = [a, b].map(|end| self.boots.get(&end).copied().unwrap_or_default());
+        own[0].max(own[1])
     }
 }
 
@@ -72,12 +86,14 @@ impl Atm {
     /// Sets up the permanent circuits at the start.
     pub(super) fn boot(&mut self) {
         let apart = self.circuits.spec().boot;
-        if apart.is_zero() {
-            for pair in &self.permanent.pairs {
+        for (place, pair) in (1..).zip(&self.permanent.pairs) {
+            let after = (apart * place).max(self.permanent.booted(*pair));
+            if after.is_zero() {
                 self.circuits.raise(Instant::START, *pair);
+            } else {
+                let step = Step::Restore(*pair, self.permanent.round);
+                self.calendar.insert(Instant::START + after, step);
             }
-        } else {
-            self.restore_all(Instant::START, apart);
         }
     }
 

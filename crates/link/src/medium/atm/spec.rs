@@ -123,6 +123,8 @@ pub struct AtmTraffic {
     pub module: u64,
     /// The probability that a cell is lost on the line to the switch.
     pub cell_loss: Ratio,
+    /// The probability that the first switch sends a cell to another station than its own, which throws it away.
+    pub misdelivery: Ratio,
     /// The peak rate at which stations send on each circuit, contract or not (host rate control); none: the line's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pcr: Option<BitRate>,
@@ -143,6 +145,7 @@ impl Default for AtmTraffic {
             fair_share: Ratio::new(4, 5),
             module: 1,
             cell_loss: Ratio::ZERO,
+            misdelivery: Ratio::ZERO,
             pcr: None,
             mismatched: Vec::new(),
             every_cell: false,
@@ -157,6 +160,7 @@ impl AtmTraffic {
         self.discard != Discard::Tail
             || self.module > 1
             || !self.cell_loss.is_zero()
+            || !self.misdelivery.is_zero()
             || self.pcr.is_some()
             || self.every_cell
             || !self.contract.is_empty()
@@ -289,11 +293,13 @@ pub(crate) fn check(spec: &NetworkSpec) -> Result<(), SpecError> {
 }
 
 fn check_traffic(traffic: &AtmTraffic, spec: &NetworkSpec) -> Result<(), SpecError> {
-    if traffic.cell_loss > Ratio::ONE {
-        return refuse(
-            "atm.cell_loss",
-            format!("is {}, but a probability is at most 1", traffic.cell_loss),
-        );
+    for (key, share) in [
+        ("atm.cell_loss", traffic.cell_loss),
+        ("atm.misdelivery", traffic.misdelivery),
+    ] {
+        if share > Ratio::ONE {
+            return refuse(key, format!("is {share}, but a probability is at most 1"));
+        }
     }
     if !(1..=1_024).contains(&traffic.module) {
         return refuse(

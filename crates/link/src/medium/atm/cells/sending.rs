@@ -16,7 +16,7 @@ use crate::medium::atm::spec::{Category, Contract};
 use crate::network::{Cause, Place};
 use crate::{CELL_WIRE, Class, Frame, Port};
 use rand_core::Rng;
-use sonde_units::{Instant, Span};
+use sonde_units::{Instant, Ratio, Span};
 
 impl Cells {
     /// The number of a circuit.
@@ -104,7 +104,7 @@ impl Cells {
         self.keep(pdu)
     }
 
-    fn keep(&mut self, pdu: Pdu) -> u32 {
+    pub(super) fn keep(&mut self, pdu: Pdu) -> u32 {
         if let Some(number) = self.unused.pop() {
             self.pdus[number as usize] = pdu;
             return number;
@@ -248,7 +248,11 @@ impl Cells {
 
     /// Whether the line to the switch loses the next cell.
     fn loses_cell(&mut self) -> bool {
-        let share = self.traffic.cell_loss;
+        self.hits(self.traffic.cell_loss)
+    }
+
+    /// Whether something of this probability happens.
+    pub(super) fn hits(&mut self, share: Ratio) -> bool {
         !share.is_zero() && share.hit(self.random.next_u64())
     }
 
