@@ -98,6 +98,12 @@ settings! {
     WmemDefault = "core.wmem_default": Number,
     /// The largest that can be asked for, bytes.
     WmemMax = "core.wmem_max": Number,
+    /// The driver of the interface.
+    InterfaceDriver = "interface.driver": Name,
+    /// Its version, of those that come with the kernel often the kernel's.
+    DriverVersion = "interface.driver_version": Name,
+    /// The version of the card's firmware.
+    Firmware = "interface.firmware": Name,
     /// The memory node that the network card is next to; -1 where there is one only.
     NumaNode = "interface.numa_node": Node,
     /// The CPUs that may serve the interface's interrupts.
@@ -418,6 +424,9 @@ mod tests {
         "core.rmem_max": "4194304",
         "core.wmem_default": "212992",
         "core.wmem_max": "4194304",
+        "interface.driver": "ixgbe",
+        "interface.driver_version": "6.1.0-13-amd64",
+        "interface.firmware": "0x800007a5",
         "interface.numa_node": "-1",
         "interrupts.cpus": "0 3 11",
         "ipv4.tcp_autocorking": "1",

@@ -86,6 +86,17 @@ fn settings(interface: Option<&str>, peer: Option<IpAddr>) -> Settings {
     if let Some(node) = node {
         all.read(Setting::NumaNode, node.trim());
     }
+    if let Some(driver) = interface.and_then(host::driver) {
+        for (setting, text) in [
+            (Setting::InterfaceDriver, driver.name),
+            (Setting::DriverVersion, driver.version),
+            (Setting::Firmware, driver.firmware),
+        ] {
+            if !text.is_empty() {
+                all.read(setting, &text);
+            }
+        }
+    }
     crate::timer::facts(&mut all);
     if let Some(peer) = peer {
         crate::host::facts(peer, &mut all);

@@ -133,7 +133,7 @@ struct Base {
 fn base(machine: &Topology, interface: Option<&str>, end: End) -> Base {
     let is_device = |name: &&str| {
         // Names of other namespaces' interfaces are the same: the driver is asked for by ioctl.
-        let driver = host::driver(name).unwrap_or_default();
+        let driver = host::driver(name).map_or_else(String::new, |driver| driver.name);
         machine.has_device(name) && !VIRTUAL.contains(&driver.as_str())
     };
     let Some(name) = interface.filter(is_device) else {

@@ -442,11 +442,20 @@ impl History {
 mod tests {
     use super::*;
     use crate::testing::{Runs, net};
+    use sonde_measure::HostFacts;
 
     /// Runs of one configuration, each with the medians of its launches.
     fn history(
         values: impl IntoIterator<Item = u64>,
         kernel: impl Fn(usize) -> &'static str,
+    ) -> History {
+        history_of(values, |number, facts| facts.kernel = kernel(number).into())
+    }
+
+    /// The same with what hosts say of themselves.
+    fn history_of(
+        values: impl IntoIterator<Item = u64>,
+        facts: impl Fn(usize, &mut HostFacts),
     ) -> History {
         let mut chronicle = Chronicle::default();
         for (number, value) in values.into_iter().enumerate() {
@@ -456,7 +465,7 @@ mod tests {
                 .done();
             run.head.id = format!("run-{number}");
             for host in &mut run.hosts {
-                host.facts.kernel = kernel(number).into();
+                facts(number, &mut host.facts);
             }
             chronicle.add(&run);
         }
@@ -499,6 +508,29 @@ mod tests {
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
+    }
+
+    #[test]
+    fn a_driver_of_another_version_is_told_where_it_lowers_results() {
+        let values = steady(20, 20_000).chain(steady(2, 22_000));
+        let found = history_of(values, |number, facts| {
+            let version = if number < 20 { "8.0.1" } else { "8.1.0" };
+            facts.settings.read(Setting::InterfaceDriver, "sba200e");
+            facts.settings.read(Setting::DriverVersion, version);
+        });
+        let [one] = &found.configurations[..] else {
+            panic!("{found:?}");
+        };
+        let [change] = &one.changes[..] else {
+            panic!("{one:?}");
+        };
+        assert_eq!((change.run, change.change), (20, Change::Worse));
+        let [driver] = &change.conditions[..] else {
+            panic!("{change:?}");
+        };
+        assert_eq!(driver.what, "interface.driver_version");
+        let text = history_text(&found, false, 120);
+        assert!(text.contains("8.0.1 before, 8.1.0 now"), "{text}");
     }
 
     #[test]

@@ -310,17 +310,36 @@ const ETHTOOL_GDRVINFO: u32 = 0x3;
 /// Drivers whose rate is an invention: a TAP says 10 Mbit/s and a veth 10 Gbit/s, whatever they carry.
 const WITHOUT_RATE: [&str; 5] = ["tun", "veth", "bridge", "dummy", "virtio_net"];
 
-/// The name of the driver of an interface of the current network namespace: `veth`, `tun`, `ixgbe`; loopback has none.
-pub fn driver(interface: &str) -> Option<String> {
+/// The driver of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// Its name: `veth`, `tun`, `ixgbe`.
+    pub name: String,
+    /// Its version; of those that come with the kernel often the kernel's.
+    pub version: String,
+    /// The version of the card's firmware; empty where it says none.
+    pub firmware: String,
+}
+
+/// The driver of an interface of the current network namespace; loopback has none.
+pub fn driver(interface: &str) -> Option<Driver> {
+    // struct ethtool_drvinfo: cmd, then three texts of 32 bytes.
     let information: [u8; 196] = ethtool(interface, ETHTOOL_GDRVINFO)?;
-    let driver = information[4..36].split(|&byte| byte == 0).next()?;
-    Some(String::from_utf8_lossy(driver).into_owned())
+    let text = |at: usize| {
+        let until_zero = information[at..at + 32].split(|&byte| byte == 0).next();
+        String::from_utf8_lossy(until_zero.unwrap_or_default()).into_owned()
+    };
+    Some(Driver {
+        name: text(4),
+        version: text(36),
+        firmware: text(68),
+    })
 }
 
 /// The line rate of an interface of the current network namespace; `None` where it has none, or its driver invents one.
 pub fn line_bps(interface: &str) -> Option<u64> {
     // By ioctl, since /sys/class/net shows the namespace that mounted it.
-    if WITHOUT_RATE.contains(&driver(interface)?.as_str()) {
+    if WITHOUT_RATE.contains(&driver(interface)?.name.as_str()) {
         return None;
     }
     let settings: [u8; 44] = ethtool(interface, ETHTOOL_GSET)?;
