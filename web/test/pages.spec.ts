@@ -166,6 +166,8 @@ browserTest('a history shows levels and changes', async () => {
     assert.equal(await page.locator('#unchanged .history').count(), 12)
     await page.click('#unchanged .more')
     assert.equal(await page.locator('#unchanged .history').count(), 16)
+    // What comes to a page later is drawn in its next frame.
+    await page.locator('#unchanged .history svg').nth(15).waitFor()
     assert.equal(await page.locator('#unchanged .history svg').count(), 16)
     assert.match(plain(await page.innerText('#unchanged')), /moved by \+3 % from its first run/)
     assert.deepEqual(troubles, [])
