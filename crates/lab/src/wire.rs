@@ -84,6 +84,10 @@ pub(crate) fn describe(
         (ETHERTYPE_IP, To::One(port)) if addresses.is_router(port) => {
             routed(ip, addresses).map_or(Kind::Ip, Kind::Routed)
         }
+        // A bridge may have to cut it up.
+        (ETHERTYPE_IP, To::One(port)) if addresses.is_long(from, ip.len()) => {
+            datagram(ip, port).map_or(Kind::Ip, Kind::Routed)
+        }
         (ETHERTYPE_IP, _) => Kind::Ip,
         (ETHERTYPE_ARP, To::All) => {
             resolved(bytes, from, addresses).map_or(Kind::Arp, Kind::Resolve)
@@ -116,7 +120,14 @@ fn routed(ip: &[u8], addresses: &Addresses) -> Option<Routed> {
     let head: &[u8; IP] = ip.first_chunk()?;
     let to = addresses.port(Ipv4Addr::new(head[16], head[17], head[18], head[19]))?;
     let is_echo = head[9] == ICMP && parts(ip).and_then(|(_, rest)| rest.first()) == Some(&ECHO);
-    (is_echo || !addresses.is_router(to)).then_some(Routed {
+    let is_of_use = is_echo || !addresses.is_router(to);
+    datagram(ip, to).filter(|_| is_of_use)
+}
+
+/// A datagram for a port.
+fn datagram(ip: &[u8], to: Port) -> Option<Routed> {
+    let head: &[u8; IP] = ip.first_chunk()?;
+    Some(Routed {
         to,
         ttl: head[8],
         // One with options is not cut up: which of them a fragment has is of each option.
@@ -609,6 +620,47 @@ mod tests {
         );
         assert_eq!(pong[HEADER + 16..HEADER + 20], near.octets());
         assert_eq!(pong[38..], ping[38..]);
+    }
+
+    #[test]
+    fn a_bridge_knows_of_what_is_too_long_for_some_segment() {
+        let text = "name = \"x\"\nsummary = \"x\"\n[[segment]]\nname = \"a\"\nnetwork = \"fddi\"\nhosts = [\"a1\"]\n\
+            [[segment]]\nname = \"b\"\nnetwork = \"ethernet-10\"\nhosts = [\"b1\"]\n\
+            [[bridge]]\nname = \"q\"\njoins = [\"a\", \"b\"]\ntoo_long = \"fragment\"\n";
+        let site = parse_site("x", text, &|_| unreachable!()).unwrap();
+        let all = Addresses::new(&site.subnets().unwrap());
+        let mut frame = [all.mac(Port(1)), all.mac(Port(0))].concat();
+        frame.extend(ETHERTYPE_IP);
+        frame.extend(datagram(all.address(Port(0)), all.address(Port(1)), 64));
+        let kind = |frame: &[u8]| {
+            let seen = describe(frame, Port(0), FrameId(1), &all).unwrap();
+            (seen.to, seen.kind)
+        };
+        frame.resize(HEADER + 1_500, 0);
+        assert_eq!(kind(&frame), (To::One(Port(1)), Kind::Ip));
+        frame.push(0);
+        let routed = |is_whole| {
+            Kind::Routed(Routed {
+                to: Port(1),
+                ttl: 64,
+                is_whole,
+            })
+        };
+        assert_eq!(kind(&frame), (To::One(Port(1)), routed(true)));
+        frame[HEADER + 6] = 0;
+        assert_eq!(kind(&frame), (To::One(Port(1)), routed(false)));
+        // The fragment is the sender's still, and its TTL.
+        let cut = Edit::Routed {
+            by: Port(0),
+            hops: 0,
+            piece: Some(Piece {
+                offset: 1_480,
+                len: 1,
+            }),
+        };
+        let came = edited(&frame, cut, Port(1), &all).unwrap();
+        assert_eq!(came[..HEADER], frame[..HEADER]);
+        assert_eq!((came[HEADER + 8], header_sum(&came)), (64, 0xffff));
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub enum To {
 pub enum Kind {
     /// An IP datagram.
     Ip,
-    /// An IP datagram for a host of another subnet, which is addressed on the link to a router of its own.
+    /// An IP datagram for a host of another subnet, which is addressed on the link to a router of its own, or one that a bridge may have to cut up.
     Routed(Routed),
     /// An answer to an address request, or a request sent to one station.
     Arp,
@@ -44,7 +44,7 @@ pub enum Kind {
     Other,
 }
 
-/// What routers know of a datagram.
+/// What routers, and bridges that translate, know of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Routed {
     /// The host that it is for, or the interface of a router, which answers.
@@ -55,7 +55,7 @@ pub struct Routed {
     pub is_whole: bool,
 }
 
-/// A datagram on its way over routers.
+/// A datagram on its way over routers and bridges.
 #[derive(Clone, Copy)]
 pub(crate) struct Datagram {
     pub to: Port,
@@ -65,11 +65,11 @@ pub(crate) struct Datagram {
     pub hops: u8,
     /// It is a router's answer to what had this name: of that interface, and which.
     pub answer: Option<(Port, Answer)>,
-    /// What of it this is, where a router cut it up.
+    /// What of it this is, where it was cut up.
     pub piece: Option<Piece>,
 }
 
-/// A fragment that a router made of a datagram.
+/// A fragment that a router or bridge made of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Bytes behind the datagram's header that come before it.

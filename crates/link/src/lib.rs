@@ -69,7 +69,7 @@ pub use script::{CommandError, Script, ScriptError};
 pub use shared::{LineOf, SharedLines, is_one_line, shared_lines};
 pub use site::catalogue::{resolve_site, sites};
 pub use site::spec::{
-    Bridge, By, HostPort, Router, Segment, SiteError, SiteSpec, names_of, parse_site,
+    Bridge, By, HostPort, Router, Segment, SiteError, SiteSpec, TooLong, names_of, parse_site,
 };
 pub use site::{Internetwork, NodeCounters, Subnets, join};
 pub use spec::{

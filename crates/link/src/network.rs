@@ -194,13 +194,13 @@ pub enum Edit {
     /// Nothing: it comes as it was sent.
     #[default]
     None,
-    /// They sent it on.
+    /// They sent it on, or bridges did in fragments.
     Routed {
-        /// The interface by which the last one did.
+        /// The interface by which the last one did; the sender's where only bridges did.
         by: Port,
-        /// How many.
+        /// How many routers did.
         hops: u8,
-        /// What of it this is, where one cut it up; the other pieces arrive by themselves.
+        /// What of it this is, where one of them cut it up; the other pieces arrive by themselves.
         piece: Option<Piece>,
     },
     /// One answered it, to its sender.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use sonde_link::{
-    Admission, Cause, Class, Event, Frame, FrameId, Internetwork, Mark, Network, Place, Port,
+    Admission, Cause, Class, Edit, Event, Frame, FrameId, Internetwork, Mark, Network, Place, Port,
     SiteSpec, To, parse_site,
 };
 use sonde_units::{Bytes, Instant, Ratio, Span};
@@ -463,7 +463,12 @@ fn wrong_files_are_told_with_their_line() {
         (
             two.replace("\"ethernet-10\"\nhosts = [\"h2", "\"fddi\"\nhosts = [\"h2") + bridge,
             13,
-            "as in `fddi:mtu=1500`",
+            "as in `fddi:mtu=1500`, or write what becomes of longer ones, as `too_long = \"fragment\"`",
+        ),
+        (
+            format!("{two}{bridge}too_long = \"cut\"\n"),
+            0,
+            "expected `fragment` or `drop`",
         ),
         (two.replace("h2", "h3") + bridge, 10, "it is called h2 too"),
         (
@@ -488,12 +493,12 @@ fn scenes() -> impl Strategy<Value = Scene> {
     let network = prop_oneof![
         Just("ethernet-10"),
         Just("ethernet-100"),
-        Just("fddi:mtu=1500"),
+        Just("fddi"),
         Just("ethernet-1g:buffer=4KiB")
     ];
     let segment = (network, 1usize..4, any::<prop::sample::Index>());
     let times = (0u64..200, 0u64..100, 0u64..100, 3u64..40);
-    let offer = (0u64..2_000_000, any::<u16>(), any::<u16>(), 20u64..1_500);
+    let offer = (0u64..2_000_000, any::<u16>(), any::<u16>(), 20u64..3_000);
     (prop::collection::vec(segment, 2..6), times, prop::collection::vec(offer, 1..60)).prop_map(|(segments, times, offers)| {
         let (mut text, mut hosts) = (String::new(), 0);
         for (number, (network, count, _)) in segments.iter().enumerate() {
@@ -505,7 +510,7 @@ fn scenes() -> impl Strategy<Value = Scene> {
             // Each is joined to one of those before it: a tree.
             text += &format!(
                 "[[bridge]]\nname = \"b{number}\"\njoins = [\"s{}\", \"s{number}\"]\nframe_time = \"{frame}us\"\nbyte_time = \"{byte}ns\"\n\
-                 latency = \"{latency}us\"\nbuffer = \"{buffer}KiB\"\nageing = \"3ms\"\n",
+                 latency = \"{latency}us\"\nbuffer = \"{buffer}KiB\"\nageing = \"3ms\"\ntoo_long = \"fragment\"\n",
                 to.index(number)
             );
         }
@@ -561,22 +566,37 @@ proptest! {
         let (events, taken, network) = play(&scene, true);
         let mut copies: BTreeSet<(u64, u16)> = BTreeSet::new();
         let mut ended: BTreeSet<u64> = BTreeSet::new();
-        let mut last: BTreeMap<(u16, u16), u64> = BTreeMap::new();
+        let mut last: BTreeMap<(u16, u16), (u64, u16)> = BTreeMap::new();
+        // Of datagrams that came in fragments: how much has come.
+        let mut came: BTreeMap<(u64, u16), u64> = BTreeMap::new();
         let mut before = Instant::START;
         for event in &events {
             match *event {
                 Event::Deliver { at, id, to, .. } | Event::Lost { at, id, to, .. } => {
                     prop_assert!(at >= before, "{event:?} before {before:?}");
                     before = at;
-                    prop_assert!(copies.insert((id.0, to.0)), "twice: {event:?}");
                     prop_assert!(!ended.contains(&id.0), "after its end: {event:?}");
                     let (begin, frame) = taken[&id.0];
-                    if let Event::Deliver { .. } = event {
+                    let copy = (id.0, to.0);
+                    let mut is_whole = true;
+                    if let Event::Deliver { edit, .. } = event {
+                        let piece = match edit {
+                            Edit::Routed { piece, .. } => *piece,
+                            _ => None,
+                        };
+                        let len = piece.map_or(frame.len.0, |piece| 20 + u64::from(piece.len));
                         // The shortest frame at the fastest line.
-                        prop_assert!(at > begin + Span::nanos(frame.len.0 * 8));
-                        let order = last.insert((frame.from.0, to.0), id.0);
-                        prop_assert!(order.is_none_or(|order| order < id.0), "overtaken: {event:?}");
+                        prop_assert!(at > begin + Span::nanos(len * 8));
+                        let place = (id.0, piece.map_or(0, |piece| piece.offset));
+                        let order = last.insert((frame.from.0, to.0), place);
+                        prop_assert!(order.is_none_or(|order| order < place), "overtaken: {event:?}");
+                        if let Some(piece) = piece {
+                            let all = came.entry(copy).or_default();
+                            *all += u64::from(piece.len);
+                            is_whole = *all == frame.len.0 - 20;
+                        }
                     }
+                    prop_assert!(!is_whole || copies.insert(copy), "twice: {event:?}");
                 }
                 Event::Done { id } => prop_assert!(ended.insert(id.0)),
                 _ => {}

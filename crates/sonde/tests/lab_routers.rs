@@ -37,6 +37,24 @@ fn site(stage: &Stage) -> String {
     file
 }
 
+/// Sends twenty datagrams that may be cut up on the way, and receives them.
+const UDP: &str = r#"
+import socket, sys
+data = bytes(range(256)) * 15
+if sys.argv[1] == "receive":
+    there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    there.bind(("", 7000))
+    there.settimeout(10)
+    open("listens", "w").close()
+    for _ in range(20): assert there.recv(1 << 16) == data
+    print("received 20 of", len(data))
+else:
+    here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    # IP_MTU_DISCOVER, IP_PMTUDISC_DONT: they may be cut up on the way.
+    here.setsockopt(socket.IPPROTO_IP, 10, 0)
+    for _ in range(20): here.sendto(data, ("far-1", 7000))
+"#;
+
 #[test]
 fn programs_run_over_routers_and_the_virtual_clock_says_the_same() {
     if !has("ping") || !has("ip") {
@@ -87,22 +105,6 @@ fn programs_run_over_routers_and_the_virtual_clock_says_the_same() {
 
 #[test]
 fn routers_cut_up_what_is_too_long() {
-    const UDP: &str = r#"
-import hashlib, socket, sys
-data = bytes(range(256)) * 15
-if sys.argv[1] == "receive":
-    there = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    there.bind(("", 7000))
-    there.settimeout(10)
-    open("listens", "w").close()
-    for _ in range(20): assert there.recv(1 << 16) == data
-    print("received 20 of", len(data))
-else:
-    here = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    # IP_MTU_DISCOVER, IP_PMTUDISC_DONT: they may be cut up on the way.
-    here.setsockopt(socket.IPPROTO_IP, 10, 0)
-    for _ in range(20): here.sendto(data, ("far-1", 7000))
-"#;
     if !has("ping") {
         return;
     }
@@ -124,6 +126,75 @@ else:
                 .contains("same admissions, same order, same losses"),
             "{replay}"
         );
+    }
+}
+
+#[test]
+fn a_bridge_between_unlike_mtus_cuts_up_or_is_a_black_hole() {
+    const TCP: &str = r#"
+import socket, sys
+data = bytes(range(256)) * 4096
+if sys.argv[1] == "receive":
+    there = socket.create_server(("", 7001))
+    open("serves", "w").close()
+    one, _ = there.accept()
+    came = b"".join(iter(lambda: one.recv(1 << 16), b""))
+    print("a stream of", len(came), came == data)
+else:
+    with socket.create_connection(("far-1", 7001)) as here:
+        here.sendall(data)
+        # The Ethernet's segments, which both sides agree on (TCP_MAXSEG).
+        print("segments of", here.getsockopt(socket.IPPROTO_TCP, 2))
+"#;
+    if !has("ping") {
+        return;
+    }
+    for case in attachments() {
+        let stage = Stage::new(case);
+        let (file, ledger) = (stage.path("bridged.toml"), stage.path("ledger"));
+        for (name, text) in [("udp.py", UDP), ("tcp.py", TCP)] {
+            std::fs::write(stage.path(name), text).unwrap();
+        }
+        let text = |too_long| {
+            format!(
+                "name = \"bridged\"\nsummary = \"a ring and an Ethernet\"\n\
+                 [[segment]]\nname = \"ring\"\nnetwork = \"fddi\"\nhosts = [\"near-[1-2]\"]\n\
+                 [[segment]]\nname = \"end\"\nnetwork = \"ethernet-100\"\nhosts = [\"far-[1-2]\"]\n\
+                 [[bridge]]\nname = \"bridge\"\njoins = [\"ring\", \"end\"]\ntoo_long = \"{too_long}\"\n"
+            )
+        };
+        // 3,840 bytes are a frame of the ring, and three of the Ethernet; of 8,000 the host itself makes two of the ring.
+        std::fs::write(&file, text("fragment")).unwrap();
+        let script = "sonde lab exec far-1 -- /usr/bin/python3 udp.py receive & until [ -e listens ]; do sleep 0.05; done
+            /usr/bin/python3 udp.py send; wait
+            sonde lab exec far-1 -- /usr/bin/python3 tcp.py receive & until [ -e serves ]; do sleep 0.05; done
+            /usr/bin/python3 tcp.py send; wait
+            ping -q -c 3 -i 0.1 -W 2 -M dont -s 4000 far-2 | grep -o '. received'
+            ping -q -c 3 -i 0.1 -W 2 -M dont -s 8000 far-2 | grep -o '. received'
+            ping -q -c 2 -i 0.1 -W 1 -M do -s 4000 far-2 | grep -o '. received.*loss'";
+        let outcome = on_h1(&stage, &["--site", &file, "--ledger", &ledger], script);
+        let want = [
+            "received 20 of 3840",
+            "segments of 1448",
+            "a stream of 1048576 True",
+            "3 received",
+            "3 received",
+            "0 received, 100% packet loss",
+        ];
+        assert_eq!(lines(&outcome), want, "{case:?}: {outcome}");
+        let replay = stage.sonde(&["lab", "replay", &ledger]).expect(0);
+        assert!(
+            replay
+                .out
+                .contains("same admissions, same order, same losses"),
+            "{replay}"
+        );
+        std::fs::write(&file, text("drop")).unwrap();
+        let script = "ping -q -c 2 -i 0.1 -W 1 -M dont -s 4000 far-2 | grep -o '. received.*loss'
+            ping -q -c 2 -i 0.1 -W 1 -s 1000 far-2 | grep -o '. received'";
+        let outcome = on_h1(&stage, &["--site", &file], script);
+        let want = ["0 received, 100% packet loss", "2 received"];
+        assert_eq!(lines(&outcome), want, "{case:?}: {outcome}");
     }
 }
 

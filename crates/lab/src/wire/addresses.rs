@@ -30,6 +30,8 @@ pub(crate) struct Addresses {
 struct Subnet {
     hosts: Vec<Port>,
     routers: Vec<Port>,
+    /// The longest datagram that all its segments carry.
+    mtu: u64,
 }
 
 impl Addresses {
@@ -41,6 +43,7 @@ impl Addresses {
                 .filter(|port| subnets.of_port(*port) == Some(number))
                 .collect(),
             routers: subnets.routers_in(number).collect(),
+            mtu: subnets.mtus.get(number).copied().unwrap_or(u64::MAX),
         };
         let mut all = Self::of_subnets((0..subnets.count()).map(of).collect());
         let routes = |(port, end): (Port, &HostPort)| -> Vec<(u16, Port)> {
@@ -63,6 +66,7 @@ impl Addresses {
                 .map(|host| Port(number.saturating_mul(hosts).saturating_add(host)))
                 .collect(),
             routers: vec![Port(hosts.saturating_mul(2).saturating_add(number))],
+            mtu: 1_500,
         };
         Self::of_subnets(vec![subnet(0), subnet(1)])
     }
@@ -211,6 +215,12 @@ impl Addresses {
     pub fn port_beside(&self, from: Port, address: Ipv4Addr) -> Option<Port> {
         let port = self.port(address)?;
         (self.place(port).0 == self.place(from).0).then_some(port)
+    }
+
+    /// Whether some segment of a port's subnet carries no datagram of so many bytes.
+    pub fn is_long(&self, port: Port, bytes: usize) -> bool {
+        let own = self.around(port);
+        own.is_some_and(|subnet| bytes as u64 > subnet.mtu)
     }
 
     pub fn is_router(&self, port: Port) -> bool {

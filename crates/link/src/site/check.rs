@@ -165,12 +165,13 @@ impl SiteSpec {
                     );
                 }
                 let first = joined.first().and_then(|first| self.segment.get(*first));
-                if let Some(first) = first.filter(|first| first.network.mtu != one.network.mtu) {
+                let is_unlike = |first: &&Segment| first.network.mtu != one.network.mtu;
+                if let (None, Some(first)) = (bridge.too_long, first.filter(is_unlike)) {
                     return of(
                         "joins",
                         format!(
-                            "segments `{}` and `{name}` carry frames of {} and {} bytes at most, and a bridge cuts none up: give both \
-                             the same, as in `{}:mtu={}`",
+                            "segments `{}` and `{name}` carry frames of {} and {} bytes at most: give both the same, as in `{}:mtu={}`, or \
+                             write what becomes of longer ones, as `too_long = \"fragment\"`",
                             first.name,
                             first.network.mtu,
                             one.network.mtu,

@@ -179,7 +179,8 @@ impl Internetwork {
         for (spec, joined) in site.bridge.iter().zip(&subnets.bridges) {
             let next = last + joined.len() as u16;
             let ports = (last..next).map(Port).collect();
-            node(spec.works(), ports, Does::Bridge(Heard::new(spec.ageing)));
+            let does = Does::Bridge(Heard::new(spec.ageing), spec.too_long);
+            node(spec.works(), ports, does);
             last = next;
         }
         for (number, (spec, ports)) in site.router.iter().zip(&subnets.routers).enumerate() {
@@ -433,9 +434,10 @@ impl Internetwork {
         if is_for {
             // Of one that was cut up the last piece completes the copy.
             let piece = hop.datagram.and_then(|datagram| datagram.piece);
-            let came = piece.map_or(0, |piece| u64::from(piece.len));
-            book.missing = book.missing.saturating_sub(came);
-            if book.missing == 0 {
+            if let Some(piece) = piece {
+                book.missing = book.missing.saturating_sub(piece.len.into());
+            }
+            if piece.is_none() || book.missing == 0 {
                 book.left.take(to);
             }
             let counted = &mut self.delivered[usize::from(to.0)];
@@ -454,6 +456,12 @@ impl Internetwork {
     fn behind(&self, book: usize, hop: &Hop, (segment, station): (usize, u16)) -> Vec<Port> {
         let part = &self.parts[segment];
         self.copies_of(book, hop, |port| part.way_to(port) == Some(station))
+    }
+
+    /// Whose copies of a frame go on from a bridge by its station of a segment.
+    fn beyond(&self, book: usize, hop: &Hop, (segment, station): (usize, u16)) -> Vec<Port> {
+        let way = |port: Port| self.parts[segment].way_to(port);
+        self.copies_of(book, hop, |port| way(port).is_some_and(|by| by != station))
     }
 
     /// Whose copies of a frame are neither delivered nor lost, of the ports for which this holds on a segment.
@@ -572,7 +580,10 @@ impl Internetwork {
                         datagram: Some(Datagram::of(to, Datagram::TTL, false)),
                         ..plain
                     },
-                    None => plain,
+                    None => Hop {
+                        datagram: Some(Datagram::of(to, Datagram::TTL, false)),
+                        ..plain
+                    },
                 }
             }
             _ => plain,
@@ -614,7 +625,11 @@ impl Hop {
                 hops,
                 ..
             }) => Edit::Answer { of, by, hops, what },
-            Some(Datagram { hops: 0, .. }) => Edit::None,
+            Some(Datagram {
+                hops: 0,
+                piece: None,
+                ..
+            }) => Edit::None,
             Some(Datagram { hops, piece, .. }) => Edit::Routed { by, hops, piece },
         }
     }

@@ -1,13 +1,15 @@
 //! What joins segments while it runs: bridges and routers.
 //!
 //! Model:   a frame is taken in when its last bit has come, if there is room for it. It has the processor after those before it, and waits then at
-//!          the interface that it leaves by until its station may send. A bridge learns where ports are; a router has its table from the file,
-//!          and cuts up what is too long for the next segment: each piece has the processor by itself, and is lost by itself.
+//!          the interface that it leaves by until its station may send. A bridge learns where ports are; a router has its table from the file.
+//!          A router, and a bridge that translates, cuts up what is too long for the next segment: each piece has the processor by itself, and is
+//!          lost by itself. What a bridge sends to several segments, of which some take no frame so long, has the processor once for each.
 //! Source:  IEEE 802.1D-1998 §7.7 (forwarding), §7.8 (learning), §7.9 (ageing); RFC 791 §3.2 (fragments); RFC 1812 §5.3.1 (TTL), §4.3.2 (errors), RFC 792 (their length:
 //!          the header and 8 bytes of the datagram).
 //! Checked: `tests/site.rs`, `tests/router.rs`.
 
 use super::part::Heard;
+use super::spec::TooLong;
 use super::{Hop, Internetwork, Left};
 use crate::frame::{IP_HEADER, Piece};
 use crate::network::{Admission, Cause, Mark, Place};
@@ -60,8 +62,8 @@ impl Outs {
 
 /// What a node does with a frame.
 pub(super) enum Does {
-    /// It sends on by where ports were heard.
-    Bridge(Heard),
+    /// It sends on by where ports were heard, what is too long in fragments or not at all.
+    Bridge(Heard, Option<TooLong>),
     /// By subnet: the interface, and the next router on the way; none where the subnet is at that interface.
     Route(Vec<Option<(usize, Option<Port>)>>),
 }
@@ -101,7 +103,7 @@ impl Internetwork {
         mark: Mark,
     ) {
         match self.nodes[number].does {
-            Does::Bridge(_) => self.bridge(at, (number, interface), book, hop, mark),
+            Does::Bridge(..) => self.bridge(at, (number, interface), book, hop, mark),
             // It has ears for what is addressed to it on the link.
             Does::Route(_) if hop.to == To::One(self.nodes[number].ports[interface]) => {
                 self.route(at, (number, interface), book, hop, mark);
@@ -120,9 +122,10 @@ impl Internetwork {
     ) {
         let node = &mut self.nodes[number];
         let place = node.at[interface];
-        let Does::Bridge(heard) = &mut node.does else {
+        let Does::Bridge(heard, too_long) = &mut node.does else {
             return;
         };
+        let cuts = *too_long == Some(TooLong::Fragment);
         if mark == Mark::Corrupt {
             let gone = self.behind(book, &hop, place);
             return self.lose(at, book, gone, (Place::Bridge, Cause::Random));
@@ -140,7 +143,17 @@ impl Internetwork {
             Some(out) => Outs::One(out),
             None => Outs::AllBut(interface),
         };
-        if !self.queue(at, number, (book, hop, mark), outs) {
+        let interfaces = self.nodes[number].at.len();
+        let is_long = |out: usize| hop.len.0 > self.mtu_at(number, out);
+        if outs.of(interfaces).any(is_long) {
+            for out in outs.of(interfaces) {
+                let lost = self.send_on(at, (number, out), book, hop, mark, cuts);
+                if let Some(cause) = lost {
+                    let gone = self.beyond(book, &hop, self.nodes[number].at[out]);
+                    self.lose(at, book, gone, (Place::Bridge, cause));
+                }
+            }
+        } else if !self.queue(at, number, (book, hop, mark), outs) {
             let gone = self.behind(book, &hop, place);
             return self.lose(at, book, gone, (Place::Bridge, Cause::Overflow));
         }
@@ -149,6 +162,59 @@ impl Internetwork {
             Some(_) => counts.forwarded += 1,
             None => counts.flooded += 1,
         }
+    }
+
+    /// Gives a node's processor a frame that shall leave by an interface, in fragments if it is too long there; why it is lost, if so.
+    fn send_on(
+        &mut self,
+        at: Instant,
+        (number, out): (usize, usize),
+        book: usize,
+        hop: Hop,
+        mark: Mark,
+        cuts: bool,
+    ) -> Option<Cause> {
+        let mtu = self.mtu_at(number, out);
+        let out = Outs::One(out);
+        let mut has_room = true;
+        if hop.len.0 <= mtu {
+            has_room = self.queue(at, number, (book, hop, mark), out);
+        } else {
+            let datagram = hop.datagram.filter(|datagram| cuts && !datagram.is_whole);
+            let Some(datagram) = datagram else {
+                return Some(Cause::TooLong);
+            };
+            for piece in self.pieces(book, hop, datagram, mtu) {
+                has_room &= self.queue(at, number, (book, piece, mark), out);
+            }
+        }
+        (!has_room).then_some(Cause::Overflow)
+    }
+
+    /// The longest frame of the segment at an interface of a node.
+    fn mtu_at(&self, number: usize, interface: usize) -> u64 {
+        self.parts[self.nodes[number].at[interface].0].mtu
+    }
+
+    /// The fragments of a datagram, or of a fragment of one.
+    fn pieces(&mut self, book: usize, hop: Hop, datagram: Datagram, mtu: u64) -> Vec<Hop> {
+        if let Some(book) = self
+            .books
+            .get_mut(book)
+            .filter(|book| datagram.piece.is_none() && book.missing == 0)
+        {
+            book.missing = hop.len.0 - IP_HEADER;
+        }
+        let all = Piece::cut(datagram.piece, hop.len.0, mtu);
+        all.map(|piece| Hop {
+            len: Bytes(IP_HEADER + u64::from(piece.len)),
+            datagram: Some(Datagram {
+                piece: Some(piece),
+                ..datagram
+            }),
+            ..hop
+        })
+        .collect()
     }
 
     fn route(
@@ -183,48 +249,27 @@ impl Internetwork {
         let Some((out, next)) = self.next(number, datagram.to) else {
             return lost(self, Cause::NoSuchPort);
         };
-        let mtu = self.parts[self.nodes[number].at[out].0].mtu;
+        let mtu = self.mtu_at(number, out);
         if hop.len.0 > mtu && datagram.is_whole {
             let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
             return refuse(self, Answer::TooLong { mtu }, Cause::TooLong);
         }
         let by = self.nodes[number].ports[out];
-        let sent = |len, piece| Hop {
+        let datagram = Datagram {
+            ttl: datagram.ttl - 1,
+            hops: datagram.hops + 1,
+            ..datagram
+        };
+        let sent = Hop {
             from: by,
             to: To::One(next.unwrap_or(datagram.to)),
-            len,
-            datagram: Some(Datagram {
-                ttl: datagram.ttl - 1,
-                hops: datagram.hops + 1,
-                piece,
-                ..datagram
-            }),
+            datagram: Some(datagram),
+            ..hop
         };
         self.hand_over(book, next);
-        let out = Outs::One(out);
-        let mut has_room = true;
-        if hop.len.0 > mtu {
-            let pieces: Vec<Hop> = Piece::cut(datagram.piece, hop.len.0, mtu)
-                .map(|piece| sent(Bytes(IP_HEADER + u64::from(piece.len)), Some(piece)))
-                .collect();
-            if let Some(book) = self
-                .books
-                .get_mut(book)
-                .filter(|_| datagram.piece.is_none())
-            {
-                book.missing = hop.len.0 - IP_HEADER;
-            }
-            for piece in pieces {
-                has_room &= self.queue(at, number, (book, piece, mark), out);
-            }
-        } else {
-            let whole = sent(hop.len, datagram.piece);
-            has_room = self.queue(at, number, (book, whole, mark), out);
-        }
-        if has_room {
-            self.nodes[number].counts.forwarded += 1;
-        } else {
-            lost(self, Cause::Overflow);
+        match self.send_on(at, (number, out), book, sent, mark, true) {
+            None => self.nodes[number].counts.forwarded += 1,
+            Some(cause) => lost(self, cause),
         }
     }
 
@@ -289,7 +334,7 @@ impl Internetwork {
         let subnet = self.subnets.of_port(to)?;
         match &self.nodes[number].does {
             Does::Route(table) => *table.get(subnet)?,
-            Does::Bridge(_) => None,
+            Does::Bridge(..) => None,
         }
     }
 

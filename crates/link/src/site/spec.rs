@@ -90,6 +90,19 @@ pub struct Bridge {
     /// It forgets a station that it has not heard for so long.
     #[serde(default = "Bridge::usual_ageing")]
     pub ageing: Span,
+    /// What becomes of a frame that is longer than the MTU of a segment; without it all of them have one MTU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub too_long: Option<TooLong>,
+}
+
+/// What a translational bridge does with a frame that is longer than the next segment's MTU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TooLong {
+    /// It is sent on in fragments, if it is an IPv4 datagram to one host that may be cut up; else dropped.
+    Fragment,
+    /// It is dropped, and nobody is told: an MTU black hole.
+    Drop,
 }
 
 /// A router between subnets: it sends datagrams on by their addresses, by the shortest way.

@@ -15,6 +15,8 @@ use std::collections::BTreeSet;
 pub struct Subnets {
     /// By segment: the number of its subnet.
     pub of: Vec<usize>,
+    /// By subnet: the longest datagram that all its segments carry.
+    pub mtus: Vec<u64>,
     /// By port: the interfaces of the hosts.
     pub ends: Vec<HostPort>,
     /// By host: its ports.
@@ -72,8 +74,16 @@ impl Subnets {
             .iter()
             .max()
             .map_or(0, |most| most.saturating_add(1));
+        let of = joined.subnet;
+        let mut mtus = vec![u64::MAX; count];
+        for (one, subnet) in site.segment.iter().zip(&of) {
+            if let Some(mtu) = mtus.get_mut(*subnet) {
+                *mtu = one.network.mtu.min(*mtu);
+            }
+        }
         let mut subnets = Self {
-            of: joined.subnet,
+            of,
+            mtus,
             hosts: of_hosts(&ends),
             ends,
             at,
