@@ -1,6 +1,7 @@
 //! The tests of the virtual clock from outside, in one program: it links once.
 
 mod ceilings;
+mod clients;
 mod determinism;
 mod discard;
 mod faults;
