@@ -1,6 +1,6 @@
 //! The networks of testbeds that a plan is laid out on, and what cannot be measured on them.
 //!
-//! Checked: `a_network_without_a_rate_takes_no_load`, `blocks_are_the_product`.
+//! Checked: here; `a_network_without_a_rate_takes_no_load`, `blocks_are_the_product`.
 
 use super::Block;
 use crate::failure::Failure;
@@ -31,10 +31,14 @@ pub struct TestNetwork {
 }
 
 impl TestNetwork {
-    /// The hosts that all launches are between, by their index: what the plan says, else of a site the path that its model is of.
+    /// The hosts that all launches are between, by their index: of a site those of the path that its model is of, else what the plan says. A plan with
+    /// sites names hosts of these.
     pub(super) fn pair(&self, plan: &Plan) -> Result<Option<(usize, usize)>, Failure> {
-        let of_site = || self.model.as_ref().and_then(|model| model.pair);
-        Ok(plan.testbed.between(&self.hosts)?.or_else(of_site))
+        let of_site = self.model.as_ref().and_then(|model| model.pair);
+        if of_site.is_some() || plan.networks.iter().any(|network| network.site) {
+            return Ok(of_site);
+        }
+        plan.testbed.between(&self.hosts)
     }
 
     /// The hosts that a cell of this block is measured among.
@@ -88,8 +92,16 @@ pub(super) fn best_elsewhere(nets: &[TestNetwork], index: usize, block: &Block) 
             "{path} chooses among several networks, and these hosts have one: {remedy}"
         ));
     }
-    let first = of_hosts().next().filter(|first| first.name != net.name)?;
+    let first = of_hosts().next()?;
+    if block.load.is_some() {
+        return Some(format!(
+            "background traffic goes over one network, and {path} takes all: measure it idle, or under load over one of them"
+        ));
+    }
     let name = &first.name;
+    if *name == net.name {
+        return None;
+    }
     Some(format!(
         "{path} takes all networks at once: its figure stands at {name}, the first of them"
     ))
@@ -116,4 +128,38 @@ pub(super) fn without_rate(net: &TestNetwork, block: &Block) -> Option<String> {
             net.name
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::blocks;
+
+    #[test]
+    fn the_best_of_several_has_one_row_and_no_load() {
+        let real = |name: &str| TestNetwork {
+            testbed: Testbed::Hosts,
+            name: name.into(),
+            mtu: Some(1_500),
+            hosts: ["a", "b"].map(String::from).to_vec(),
+            ..TestNetwork::unknown()
+        };
+        let plan = "[testbed]\nkind = \"hosts\"\nnames = \"a,b\"\n[[probe]]\nkind = \"latency\"\npath = [\"native:best\"]\nsize = [\"1\"]\n\
+            [[load]]\nlevel = \"0\"\n[[load]]\nlevel = \"0.6\"\n[[network]]\nname = \"eth\"\ninterface = \"eth0\"\n[[network]]\nname = \"ib\"\ninterface = \"ib0\"\n";
+        let plan = Plan::parse(plan).unwrap();
+        let said = |nets: &[TestNetwork]| {
+            let blocks = blocks(&plan, nets).unwrap();
+            let reasons = blocks
+                .iter()
+                .map(|block| block.skipped().unwrap_or_default().to_owned());
+            reasons.collect::<Vec<_>>()
+        };
+        let [first, loaded, other, _] = &said(&[real("eth"), real("ib")])[..] else {
+            panic!("{:?}", said(&[real("eth"), real("ib")]));
+        };
+        assert_eq!(first, "");
+        assert!(loaded.contains("measure it idle"), "{loaded}");
+        assert!(other.contains("stands at eth"), "{other}");
+        assert!(said(&[real("eth")])[0].contains("these hosts have one"));
+    }
 }
