@@ -1,7 +1,7 @@
 //! `sonde lab check`: the emulation itself measured: rate, delay, lateness, frames a second.
 //!
 //! Model:   a plan of two networks, the one that is checked and a `wire` whose delay is the model's one-way time, measured and kept
-//!          as any other, between h1 and h2. Delay: the round trip of 1 byte on the one against the same on the other, all on one
+//!          as any other, between h1 and h2, of a site between two of its hosts. Delay: the round trip of 1 byte on the one against the same on the other, all on one
 //!          CPU; what hosts cost is in both and cancels. Rate: a blast of full datagrams against the model's own, and a TCP stream
 //!          against the model's kernel-like sender. Frames a second: a blast of small datagrams over the wire, which is this
 //!          machine's limit and not the network's. All is worked out from the run; a figure is the median of its launches' medians.
@@ -15,25 +15,23 @@ use crate::document::Command;
 use crate::exit::Outcome;
 use crate::failure::Failure;
 use crate::measure::{self, Measured};
-use crate::networks::{self, mbit, micros};
+use crate::model::Modelled;
+use crate::networks::{mbit, micros};
 use crate::output::{self, say};
 use crate::plan::{DEFAULT_NETWORK, NetworkPlan, Plan, ProbeKind, ProbePlan};
 use crate::source::Searches;
 use crate::testbed;
 use schemars::JsonSchema;
 use serde::Serialize;
-use sonde_lab::Profile;
-use sonde_link::NetworkSpec;
 use sonde_measure::{CellRecord, NetworkRecord, Phase, Quantity, Run, Verdict};
 use sonde_report::{counted, sheet};
 use sonde_sys::tell;
-use sonde_units::{Bytes, Span};
+use sonde_units::Span;
 use std::ops::ControlFlow;
 
 /// User bytes of the small datagrams.
 const SMALL: u64 = 64;
 const SMALL_TEXT: &str = "64";
-const UDP_HEADERS: u64 = 28;
 /// Bounds of the product: 1.5 % of the rate; 10 us or 3 % of the round trip.
 const RATE_PER_MILLE: u64 = 15;
 const DELAY_FLOOR_NS: u64 = 10_000;
@@ -104,41 +102,63 @@ pub struct Check<'a> {
 /// # Errors
 /// The network is none, or no frame passes it.
 pub fn plan(common: &Common) -> Result<Plan, Failure> {
-    let networks = common.networks();
-    let network = match networks.first() {
-        Some(network) => network.as_str(),
-        None => DEFAULT_NETWORK,
+    let network = match (common.networks().first(), common.sites.first()) {
+        (_, Some(site)) => NetworkPlan::site(site),
+        (network, None) => NetworkPlan::lab(network.map_or(DEFAULT_NETWORK, String::as_str)),
     };
-    let spec = testbed::network(network)?;
-    let one_way = networks::one_way(&spec, networks::UDP_1B)?;
+    if !network.site && common.between.is_some() {
+        return Err(Failure::usage(
+            "a network is checked between h1 and h2: leave `--between` out, or name a site by `--site`",
+        ));
+    }
+    let model = Modelled::named(&network, &common.testbed())?;
+    if let Some(host) = model.sender_on() {
+        return Err(Failure::usage(format!(
+            "host {host} of {} sends on by its own kernel, whose time no model has: measure it by `sonde probe latency --site {}`",
+            model.name(),
+            network.name
+        )));
+    }
+    let one_way = model.one_way_1b()?;
     // A whole number of nanoseconds can be written as a knob.
-    let wire = format!("wire:delay={}", Span::nanos(one_way.as_nanos()));
-    let wire_spec = testbed::network(&wire)?;
-    let probe = |kind, path: AnyPath, size: &str, on: &str| {
+    let wire = NetworkPlan::lab(&format!("wire:delay={}", Span::nanos(one_way.as_nanos())));
+    let wire_spec = testbed::network(&wire.name)?;
+    let probe = |kind, path: AnyPath, size: &str, on: &NetworkPlan| {
         let mut probe = ProbePlan::new(kind, &[path], &[size]);
-        probe.networks = vec![on.to_owned()];
+        probe.networks = vec![on.name.clone()];
         probe.budget = Some(Span::secs(1));
         probe
     };
     // A wire of this very delay is its own measure.
-    let (networks, wire) = match wire_spec.name == spec.name {
-        true => (vec![network], network),
-        false => (vec![network, &wire], wire.as_str()),
+    let wire = if wire_spec.name == model.name() {
+        network.clone()
+    } else {
+        wire
     };
-    let mut trips = probe(ProbeKind::Latency, AnyPath::UDP, "1", network);
-    trips.networks = networks.iter().map(|name| (*name).to_owned()).collect();
+    let mut trips = probe(ProbeKind::Latency, AnyPath::UDP, "1", &network);
+    if wire.name != network.name {
+        trips.networks.push(wire.name.clone());
+    }
     (trips.samples, trips.budget) = (Some(TRIPS), Some(Span::millis(500)));
     let mut probes = vec![trips];
-    if spec.line.rate.is_some() {
+    if model.line().is_some() {
         // What has no rate is bounded by nothing.
-        probes.push(probe(ProbeKind::Throughput, AnyPath::UDP, "mtu", network));
-        probes.push(probe(ProbeKind::Throughput, AnyPath::TCP, "1MiB", network));
+        probes.push(probe(ProbeKind::Throughput, AnyPath::UDP, "mtu", &network));
+        probes.push(probe(ProbeKind::Throughput, AnyPath::TCP, "1MiB", &network));
     }
-    probes.push(probe(ProbeKind::Throughput, AnyPath::UDP, SMALL_TEXT, wire));
+    probes.push(probe(
+        ProbeKind::Throughput,
+        AnyPath::UDP,
+        SMALL_TEXT,
+        &wire,
+    ));
     let mut plan = common.plan(probes);
-    plan.networks = networks.iter().map(|name| NetworkPlan::lab(name)).collect();
-    // The model's times are of these two.
-    plan.testbed.between = Some("h1>h2".into());
+    if !network.site {
+        // The model's times are of these two; of a site they are of its path.
+        plan.testbed.between = Some("h1>h2".into());
+    }
+    plan.networks = vec![network, wire];
+    plan.networks.dedup_by(|one, other| one.name == other.name);
     // How much this machine is disturbed is what is asked.
     plan.repeat.again = 0;
     if !common.effort.is_chosen() {
@@ -175,8 +195,7 @@ impl Task {
         if let Some(reason) = self.measurement.plan.all_skipped(run) {
             return Err(Failure::cannot(reason));
         }
-        let profile = &self.measurement.plan.profile.name;
-        let check = Check::of(run, profile.parse().map_err(Failure::usage)?)?;
+        let check = Check::of(run, &self.measurement.plan)?;
         let outcome = check.outcome(Outcome::of(run, self.measurement.strict));
         let command = Command::LabCheck(&check);
         let print = || check.print();
@@ -190,16 +209,18 @@ impl Task {
 }
 
 impl<'a> Check<'a> {
-    fn of(run: &'a Run, profile: Profile) -> Result<Self, Failure> {
+    fn of(run: &'a Run, plan: &Plan) -> Result<Self, Failure> {
         let (Some(network), Some(wire)) = (run.networks.first(), run.networks.last()) else {
             return Err(no_check(run));
         };
-        let spec = network.spec.as_deref().ok_or_else(|| no_check(run))?;
-        let spec: NetworkSpec = toml::from_str(spec).map_err(Failure::cannot)?;
+        let spec = network.spec.as_deref().zip(plan.networks.first());
+        let (spec, planned) = spec.ok_or_else(|| no_check(run))?;
+        let model = Modelled::described(planned, spec, &plan.testbed)?;
+        let tcp_bps = network.row.tcp_expected_bps;
         let lines = [
             Line::round_trip(run, network, wire),
-            Line::rate(run, UdpBps, network, udp_bps(&spec)),
-            Line::rate(run, TcpBps, network, tcp_bps(&spec, profile)),
+            Line::rate(run, UdpBps, network, model.blast_bps()),
+            Line::rate(run, TcpBps, network, tcp_bps),
             Line::frames(run, wire),
         ];
         let lines: Vec<Line> = lines.into_iter().flatten().collect();
@@ -267,17 +288,6 @@ fn no_check(run: &Run) -> Failure {
     Failure::cannot(format!(
         "the run {id} is not a check of a lab: `sonde report show {id}` shows it"
     ))
-}
-
-/// The model's blast of full datagrams; none where nothing bounds it.
-fn udp_bps(spec: &NetworkSpec) -> Option<u64> {
-    spec.line.rate?;
-    sonde_virtual::udp_expected(spec, Bytes(spec.mtu - UDP_HEADERS)).ok()
-}
-
-/// The model's kernel-like sender; none where nothing bounds it.
-fn tcp_bps(spec: &NetworkSpec, profile: Profile) -> Option<u64> {
-    networks::tcp_expected(spec, profile).ok()
 }
 
 impl Figure {
@@ -469,6 +479,11 @@ mod tests {
         assert_eq!((plan.probes.len(), plan.repeat.launches), (4, 3));
         assert_eq!(plan.probes[0].networks, names);
         assert_eq!(Plan::parse(&plan.text().unwrap()).unwrap(), plan);
+        let site = planned(&["--site", "two-rooms", "--between", "a1>b1"]);
+        site.check().unwrap();
+        assert!(site.networks[0].site && !site.networks[1].site);
+        assert_eq!(site.testbed.between.as_deref(), Some("a1>b1"));
+        assert_eq!(site.probes[1].networks, ["two-rooms"]);
         // A wire has no rate, and one of its own delay beside it would be the same network.
         let wire = planned(&["--network", "wire:delay=10us", "--quick"]);
         assert_eq!((wire.networks.len(), wire.probes.len()), (1, 2));

@@ -16,7 +16,7 @@ use crate::testbed;
 use sonde_channel::UDP_MESSAGE_BYTES_MAX;
 use sonde_fleet::Load;
 use sonde_lab::Profile;
-use sonde_link::{Headers, NetworkSpec, Port, SiteSpec};
+use sonde_link::{By, Headers, NetworkSpec, Port, SiteSpec};
 use sonde_measure::Path;
 use sonde_measure::files::Files;
 use sonde_measure::{Backpressure, Ceiling, NetworkRecord, NetworkRow, Phase, Quantity};
@@ -130,6 +130,34 @@ impl Modelled {
         Self::site(site, testbed.between(&names)?)
     }
 
+    /// The same by its name, before there is a lab.
+    ///
+    /// # Errors
+    /// There is no such network or site, or as [`Self::of`].
+    pub fn named(network: &NetworkPlan, testbed: &TestbedPlan) -> Result<Self, Failure> {
+        let site = match network.site {
+            true => testbed::site(&network.name)?,
+            false => SiteSpec::single(testbed::network(&network.name)?, 2),
+        };
+        Self::of(network, site, testbed)
+    }
+
+    /// The same as a run's record describes it.
+    ///
+    /// # Errors
+    /// The description is none of it, or as [`Self::of`].
+    pub fn described(
+        network: &NetworkPlan,
+        spec: &str,
+        testbed: &TestbedPlan,
+    ) -> Result<Self, Failure> {
+        let site = match network.site {
+            true => toml::from_str(spec),
+            false => toml::from_str(spec).map(|network| SiteSpec::single(network, 2)),
+        };
+        Self::of(network, site.map_err(Failure::cannot)?, testbed)
+    }
+
     /// The networks on which both hosts of the path are.
     pub fn networks_in_common(&self) -> usize {
         let Some(((from, to), subnets)) = self.pair.zip(self.site.subnets().ok()) else {
@@ -163,6 +191,29 @@ impl Modelled {
     pub fn usable(&self) -> Option<BitRate> {
         let all = self.path().networks().into_iter();
         all.filter_map(|network| network.line.usable()).min()
+    }
+
+    /// A datagram of one byte to the other host.
+    ///
+    /// # Errors
+    /// No frame comes through.
+    pub fn one_way_1b(&self) -> Result<Span, Failure> {
+        let time = self.path().one_way(networks::UDP_1B);
+        time.map(|time| time.0).map_err(Failure::cannot)
+    }
+
+    /// What a blast of full datagrams leaves at its receiver, in bits a second; none where nothing bounds it.
+    pub fn blast_bps(&self) -> Option<u64> {
+        self.line()?;
+        let payload = self.mtu().saturating_sub(IP + UDP);
+        self.path().udp(Bytes(payload)).ok()
+    }
+
+    /// The host that sends on for others, if there is one: its kernel takes a time that no model has.
+    pub fn sender_on(&self) -> Option<&str> {
+        let mut all = self.site.router.iter();
+        let host = all.find(|router| router.by == By::Host);
+        host.map(|router| &*router.name)
     }
 
     /// Whether a circuit is set up that no command can release: of a path over several segments.

@@ -207,10 +207,26 @@ fn one_pair(plan: &Plan) -> Result<(), Failure> {
         Kind::Hosts => plan.testbed.targets()?.len(),
         _ => plan.testbed.count().unwrap_or(2),
     };
-    if plan.networks.len() > 1 || hosts != 2 {
+    // Of a site it is the pair that its path is of.
+    if plan.networks.len() > 1 || hosts != 2 && !plan.networks.iter().any(|one| one.site) {
         return Err(not_a_pair(hosts));
     }
     Ok(())
+}
+
+/// The pair, by the hosts' index: of a site the one that its path is of.
+fn ends(up: &LiveNetwork) -> Result<(usize, usize), Failure> {
+    let of_site = up.net.model.as_ref().and_then(|model| model.pair);
+    match (of_site, up.fleet.borrow().hosts().len()) {
+        (Some(pair), _) => Ok(pair),
+        (None, 2) => Ok((0, 1)),
+        (None, hosts) => Err(not_a_pair(hosts)),
+    }
+}
+
+/// Each of a pair with the other one.
+fn both((one, other): (usize, usize)) -> [(usize, usize); 2] {
+    [(one, other), (other, one)]
 }
 
 fn not_a_pair(hosts: usize) -> Failure {
@@ -259,6 +275,7 @@ impl Source for Tuner {
             _ => self.find(seen)?.0,
         };
         let found = self.found.insert(found);
+        let ends = ends(&seen.live[0])?;
         let mut fleet = seen.live[0].fleet.borrow_mut();
         if !matches!(end, End::Tried) {
             if !found.report.trials.is_empty() || found.next.is_some() {
@@ -272,7 +289,7 @@ impl Source for Tuner {
             let trials = found.report.trials.iter_mut();
             trials.for_each(|trial| trial.kept = false);
         } else if !found.kept.is_empty() && fleet.lab_info().is_none() {
-            for (host, peer) in [(0, 1), (1, 0)] {
+            for (host, peer) in both(ends) {
                 let change = fleet.change(host, peer, &found.kept, false);
                 change.map_err(Failure::cannot)?;
                 fleet.keep(host).map_err(Failure::cannot)?;
@@ -287,10 +304,7 @@ impl Tuner {
     fn find(&mut self, seen: Seen<'_>) -> Result<(Found, Vec<Block>), Failure> {
         let Seen { run, live, .. } = seen;
         let up = &live[0];
-        let hosts = up.fleet.borrow().hosts().len();
-        if live.len() != 1 || hosts != 2 {
-            return Err(not_a_pair(hosts));
-        }
+        let ends = ends(up)?;
         let is_base = |block: &&Block| !block.knobs.contains_key(TUNE);
         let base: Vec<&Block> = seen.blocks.iter().filter(is_base).collect();
         let mut streams = base.iter().filter(|block| block.path() == AnyPath::TCP);
@@ -301,7 +315,7 @@ impl Tuner {
         let mut now = before.clone();
         let mut found = Found {
             report: Report {
-                recommendations: recommend_all(up, &stream.host, &before, &before.causes),
+                recommendations: recommend_all(up, ends, &stream.host, &before, &before.causes),
                 before,
                 trials: Vec::new(),
                 after: None,
@@ -330,7 +344,7 @@ impl Tuner {
                 break;
             };
             tried.insert(cause.rule.clone());
-            let one = recommend(up, &stream.host, &now, &cause);
+            let one = recommend(up, ends, &stream.host, &now, &cause);
             if let Some(why) = &one.refused {
                 if self.refused.insert(cause.rule.clone()) {
                     tell!("sonde: {} is not tried: {why}", cause.rule);
@@ -363,7 +377,7 @@ impl Tuner {
             let is_fresh = |cause: &&Cause| known.iter().all(|one| one.cause.rule != cause.rule);
             let fresh: Vec<Cause> = now.causes.iter().filter(is_fresh).cloned().collect();
             stream = with;
-            let fresh = recommend_all(up, &stream.host, &now, &fresh);
+            let fresh = recommend_all(up, ends, &stream.host, &now, &fresh);
             found.report.recommendations.extend(fresh);
             found.report.after = Some(now.clone());
         }
@@ -504,18 +518,20 @@ fn change_sockets(sockets: &mut KnobValues, advice: &Advice) {
 /// The exact lines of each cause's change at both hosts, where these are set already.
 fn recommend_all(
     up: &LiveNetwork,
+    ends: (usize, usize),
     set: &[Setting],
     diagnosis: &Diagnosis,
     causes: &[Cause],
 ) -> Vec<Recommendation> {
     let causes = causes.iter();
     causes
-        .map(|cause| recommend(up, set, diagnosis, cause))
+        .map(|cause| recommend(up, ends, set, diagnosis, cause))
         .collect()
 }
 
 fn recommend(
     up: &LiveNetwork,
+    ends: (usize, usize),
     set: &[Setting],
     diagnosis: &Diagnosis,
     cause: &Cause,
@@ -535,7 +551,7 @@ fn recommend(
     if change.is_empty() {
         return one;
     }
-    for (host, peer) in [(0, 1), (1, 0)] {
+    for (host, peer) in both(ends) {
         let name = fleet.hosts()[host].name.clone();
         match looked_up(&mut fleet, [host, peer], set, &change) {
             Ok(changes) => one.steps.extend(steps(&name, &changes)),

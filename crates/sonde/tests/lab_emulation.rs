@@ -69,6 +69,36 @@ fn a_killed_check_goes_on_and_is_kept() {
 }
 
 #[test]
+fn a_check_is_of_a_path_of_a_site() {
+    let stage = Stage::new(Case::own("veth"));
+    let out = stage.path("sites");
+    let words = ["lab", "check", "--site", "two-rooms", "--between", "a2>b1"];
+    let dry = stage.sonde(&[&words[..], &["--dry-run"]].concat());
+    assert!(dry.expect(0).out.contains("5 cells, 15 repetitions"));
+    let words = [&words[..], &["--quick", "--json", "--out", &out]].concat();
+    let outcome = stage.sonde(&words).limit(120).output();
+    let said = document(&outcome.out);
+    assert_eq!(said["network"], "two-rooms", "{said:#}");
+    let lines = said["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 4, "{said:#}");
+    // Over a bridge: two Ethernets one after the other, 70 us of its own, and a rate that the model has.
+    let number = |line: usize, name: &str| lines[line][name].as_u64().unwrap();
+    assert!(
+        number(0, "model") > 300_000 && number(0, "measured") > 300_000,
+        "{said:#}"
+    );
+    assert!(
+        (9_000_000..10_000_000).contains(&number(2, "model")),
+        "{said:#}"
+    );
+    let export = stage.sonde(&["report", "export", "--json", "--out", &out]);
+    let run = document(&export.expect(0).out);
+    let launches = run["run"]["launches"].as_array().unwrap();
+    let between = |one: &&Value| one["launch"]["src"] == "a2" && one["launch"]["dst"] == "b1";
+    assert_eq!(launches.iter().filter(between).count(), 6, "{launches:#?}");
+}
+
+#[test]
 fn what_has_no_meaning_for_a_check_is_refused() {
     let stage = Stage::new(Case::own("veth"));
     for (words, said) in [

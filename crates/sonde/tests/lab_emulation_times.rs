@@ -76,6 +76,33 @@ fn bounds_are_kept_and_told() {
     });
 }
 
+#[test]
+fn bounds_of_a_path_are_kept() {
+    measured(|| {
+        let stage = Stage::new(Case::own("veth"));
+        let words = [
+            "lab",
+            "check",
+            "--site",
+            "two-rooms",
+            "--launches",
+            "5",
+            "--json",
+            "--out",
+        ];
+        let said = document(
+            &stage
+                .sonde(&[&words[..], &[&stage.path("sites")]].concat())
+                .output()
+                .out,
+        );
+        let lines = said["lines"].as_array().unwrap();
+        for line in lines.iter().take(3) {
+            assert_eq!(line["kept"], true, "{line:#}");
+        }
+    });
+}
+
 /// The warm series of a quantity, one a launch of full datagrams, of a stream or of round trips.
 fn series<'a>(run: &'a Value, network: &str, path: &str, quantity: &str) -> Vec<&'a Value> {
     let cells = run["cells"].as_array().unwrap();

@@ -213,12 +213,20 @@ fn what_a_site_is_not_for_is_refused() {
             "there is no host b: there are left-1, left-2, server, right-1",
         ),
         (
-            &["lab", "check", "--site", &site],
-            "check each of the site's networks",
+            &["lab", "check", "--site", "two-rooms,lace"],
+            "check one after the other",
         ),
         (
-            &["tune", "--site", &site],
-            "tune each of the site's networks",
+            &["lab", "check", "--between", "h1>h2"],
+            "name a site by `--site`",
+        ),
+        (
+            &["lab", "check", "--site", "rus-workstation"],
+            "host gateway of rus-workstation sends on by its own kernel",
+        ),
+        (
+            &["tune", "--site", "two-rooms,lace"],
+            "tune one after the other",
         ),
         (
             &[

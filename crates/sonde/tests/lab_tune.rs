@@ -7,6 +7,7 @@
 use crate::lab::{Call, Case, Outcome, Stage, attachments, is_long, skip};
 use serde_json::Value;
 use sonde_sys::noise::measured;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn tune(stage: &Stage, words: &[&str]) -> Value {
@@ -121,6 +122,35 @@ fn the_window_of_era_is_found_and_lifted() {
             ],
         );
         era_was_lifted(&document);
+    });
+}
+
+#[test]
+fn the_window_of_era_is_lifted_at_both_ends_of_a_path() {
+    measured(|| {
+        let Some(case) = case() else { return };
+        let stage = Stage::new(case);
+        let site = "two-cities:line.delay=20ms";
+        let words = [
+            "--site",
+            site,
+            "--between",
+            "west-2>east-1",
+            "--profile",
+            "era",
+            "--quick",
+            "--apply",
+        ];
+        let document = tune(&stage, &words);
+        window_was_lifted(&document, &["receive-window", "send-buffer"]);
+        let steps = document["tune"]["recommendations"][0]["steps"]
+            .as_array()
+            .unwrap();
+        let hosts: BTreeSet<&str> = steps
+            .iter()
+            .filter_map(|step| step["host"].as_str())
+            .collect();
+        assert_eq!(hosts, BTreeSet::from(["west-2", "east-1"]), "{steps:#?}");
     });
 }
 

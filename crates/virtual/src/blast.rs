@@ -8,10 +8,11 @@
 use crate::idle::{Built, FAR, NEAR, built, frame, raise_circuit};
 use crate::meter::{ENOUGH, Meter, Reason};
 use crate::{Clock, Happening};
-use sonde_link::{Admission, Class, Event, NetworkSpec};
+use sonde_link::{Admission, Class, Event, NetworkSpec, Port};
 use sonde_units::{Bytes, Span};
 
-const HEADERS: u64 = 28;
+/// Those of IPv4 and UDP.
+pub(crate) const HEADERS: u64 = 28;
 
 /// The rate of user bytes at the receiver of datagrams of `payload` bytes in the second after the first, in bits a second.
 ///
@@ -28,8 +29,19 @@ pub fn udp_expected(spec: &NetworkSpec, payload: Bytes) -> Result<u64, Reason> {
     }
     let mut clock: Clock<Built> = Clock::new(built(spec, 2)?);
     raise_circuit(&mut clock, spec);
-    // The station's queue turns over: from then on every turn is alike.
-    let turn = spec.station.queue.0.div_ceil(len.0);
+    blast(clock, (NEAR, FAR), payload, spec.station.queue)
+}
+
+/// The same from one port to another of what a clock drives, where all stations on the way queue so many bytes together.
+pub(crate) fn blast(
+    mut clock: Clock<Built>,
+    (from, to): (Port, Port),
+    payload: Bytes,
+    queues: Bytes,
+) -> Result<u64, Reason> {
+    let len = Bytes(payload.0.saturating_add(HEADERS));
+    // The stations' queues turn over: from then on every turn is alike.
+    let turn = queues.0.div_ceil(len.0);
     let mut meter = Meter::new(
         clock.now(),
         Span::secs(1),
@@ -38,8 +50,8 @@ pub fn udp_expected(spec: &NetworkSpec, payload: Bytes) -> Result<u64, Reason> {
     );
     let (mut sent, mut arrived) = (0, 0);
     let mut send = |clock: &mut Clock<Built>| {
-        while clock.ready(NEAR, Class::default())
-            && clock.offer(frame(sent, NEAR, FAR, len)) == Admission::Taken
+        while clock.ready(from, Class::default())
+            && clock.offer(frame(sent, from, to, len)) == Admission::Taken
         {
             sent += 1;
         }
@@ -47,7 +59,9 @@ pub fn udp_expected(spec: &NetworkSpec, payload: Bytes) -> Result<u64, Reason> {
     send(&mut clock);
     while let Some(happening) = clock.step(meter.until()) {
         match happening {
-            Happening::Event(Event::Deliver { at, .. }) => {
+            Happening::Event(Event::Deliver {
+                at, to: at_port, ..
+            }) if at_port == to => {
                 arrived += 1;
                 if arrived == 2 * turn {
                     meter.settle(at);

@@ -241,7 +241,7 @@ pub(crate) fn built(spec: &NetworkSpec, ports: u16) -> Result<Built, SpecError> 
 }
 
 /// Permanent circuits are up from the start.
-fn raise(spec: &mut NetworkSpec) {
+pub(crate) fn raise(spec: &mut NetworkSpec) {
     if let Some(circuits) = &mut spec.circuits {
         circuits.boot = Span::ZERO;
     }

@@ -6,7 +6,10 @@
 //! Checked: `a_path_is_the_sum_of_its_segments`, `a_path_is_cold_warm_and_loaded`, `distance_between_cities_is_paid_once_each_way`.
 
 use crate::Clock;
-use crate::idle::{self, BEGUN, Built, TimeError, asked, fits, frame, hush, in_train, travel};
+use crate::blast::{HEADERS, blast};
+use crate::idle::{
+    self, BEGUN, Built, TimeError, asked, fits, frame, hush, in_train, raise, travel,
+};
 use crate::loaded::{LoadedError, halves};
 use crate::meter::Reason;
 use crate::stream::{opening, steady, watched};
@@ -28,12 +31,15 @@ pub struct Between<'a> {
 
 /// A site with nothing on it.
 pub(crate) fn quiet(site: &SiteSpec) -> Result<Built, SpecError> {
-    let mut quiet = site.clone();
-    quiet
-        .segment
-        .iter_mut()
-        .for_each(|one| hush(&mut one.network));
-    join(&quiet, 0, Vec::new())
+    joined(site, hush)
+}
+
+/// A site with its networks changed.
+fn joined(site: &SiteSpec, change: fn(&mut NetworkSpec)) -> Result<Built, SpecError> {
+    let mut site = site.clone();
+    let networks = site.segment.iter_mut().map(|one| &mut one.network);
+    networks.for_each(change);
+    join(&site, 0, Vec::new())
 }
 
 impl<'a> Between<'a> {
@@ -191,6 +197,26 @@ impl<'a> Between<'a> {
         traffic.begin(0);
         let (rates, _) = watched(&mut traffic, 1, Instant::START + warm_up, SECOND)?;
         Ok(rates.first().copied().unwrap_or(0))
+    }
+
+    /// The rate of user bytes at the receiver of datagrams of `payload` bytes, as [`udp_expected`](crate::udp_expected) has it.
+    ///
+    /// # Errors
+    /// [`Reason`]: why nothing can be expected.
+    pub fn udp(self, payload: Bytes) -> Result<u64, Reason> {
+        if let Some(network) = self.alone() {
+            return crate::udp_expected(network, payload);
+        }
+        let (mtu, networks) = (self.mtu(), self.networks());
+        if payload.0.saturating_add(HEADERS) > mtu {
+            return Err(Reason::Fragments { payload, mtu });
+        }
+        if networks.iter().all(|one| one.line.rate.is_none()) {
+            return Err(Reason::Boundless);
+        }
+        let queues = networks.iter().map(|one| one.station.queue.0).sum();
+        let clock = Clock::new(joined(self.site, raise)?);
+        blast(clock, (self.from, self.to), payload, Bytes(queues))
     }
 
     /// Flows of `bytes` each, or without end, on paths of this one's site; none has begun.

@@ -12,6 +12,7 @@ use clap::Args;
 pub const EXAMPLES: &str = "Examples:
   sonde lab check --network atm-oc3c --attachment veth
   sonde lab check --network ./mine.toml --launches 10
+  sonde lab check --site two-rooms --between 'a1>b2'          a path over a bridge
 
 The round trip of 1 B is compared with that on a `wire` with the model's delay, rates with those of the model. Each repetition is stored,
 and `sonde report` shows it again. Exit 1 where a bound is missed or a verdict failed, 2 where nothing could be measured.";
@@ -22,7 +23,7 @@ and `sonde report` shows it again. Exit 1 where a bound is missed or a verdict f
 #[command(mut_arg("launches", |launches| launches.help("Repetitions of each measurement [default: 3]")))]
 pub struct LabCheckOptions {
     /// The network, as `--network` names it.
-    #[arg(value_name = "NETWORK", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with = "network_lists")]
+    #[arg(value_name = "NETWORK", value_parser = typed::network_name(), hide_possible_values = true, conflicts_with_all = ["network_lists", "sites"])]
     network: Option<String>,
     #[command(flatten)]
     common: Common,

@@ -56,9 +56,10 @@ const WAIT: (&str, Given) = ("`--wait`", |common| !common.waits.is_empty());
 const WAITS: (&str, Given) = ("several values of `--wait`", |common| {
     common.waits.len() > 1
 });
-const SITE: (&str, Given) = ("`--site`", |common| !common.sites.is_empty());
 const BETWEEN: (&str, Given) = ("`--between`", |common| common.between.is_some());
-const NETWORKS: (&str, Given) = ("several `--network`", |common| common.networks().len() > 1);
+const NETWORKS: (&str, Given) = ("several networks", |common| {
+    common.networks().len() + common.sites.len() > 1
+});
 const JSON_STREAM: (&str, Given) = ("`--json-stream`", |common| common.json_stream);
 const REQUIRE: (&str, Given) = ("`--require`", |common| common.require.is_given());
 const STRICT: (&str, Given) = ("`--strict`", |common| common.strict);
@@ -72,7 +73,7 @@ const UNTIL_QUIET: (&str, Given) = ("`--until-quiet`", |common| {
 });
 
 /// What is refused, and what to do instead.
-const REFUSED: [(Command, (&str, Given), &str); 25] = [
+const REFUSED: [(Command, (&str, Given), &str); 23] = [
     (
         Any,
         HOSTS,
@@ -107,11 +108,6 @@ const REFUSED: [(Command, (&str, Given), &str); 25] = [
     (Tune, NETWORKS, "tune one after the other"),
     (
         Tune,
-        SITE,
-        "it sets two hosts and no more: tune each of the site's networks by `--network`",
-    ),
-    (
-        Tune,
         JSON_STREAM,
         "it measures again after each change: use `--json`",
     ),
@@ -126,11 +122,6 @@ const REFUSED: [(Command, (&str, Given), &str); 25] = [
         "a lab's agents need no address: leave it out",
     ),
     (LabCheck, NETWORKS, "check one after the other"),
-    (
-        LabCheck,
-        SITE,
-        "its bounds are of one network: check each of the site's networks by `--network`",
-    ),
     (
         Pattern,
         BETWEEN,

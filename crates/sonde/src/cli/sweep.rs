@@ -7,9 +7,7 @@ use crate::failure::Failure;
 use crate::model::Modelled;
 use crate::plan::{Kind, Lost, Plan, ProbeKind, ProbePlan, Repeat};
 use crate::shown::Form;
-use crate::testbed;
 use clap::Args;
-use sonde_link::SiteSpec;
 use sonde_measure::{Method, Path};
 use sonde_units::{Ratio, Span};
 use std::collections::BTreeMap;
@@ -158,13 +156,7 @@ impl SweepOptions {
             .networks
             .iter()
             .filter(|_| testbed_kind == Kind::Lab)
-            .map(|network| {
-                let site = match network.site {
-                    true => testbed::site(&network.name)?,
-                    false => SiteSpec::single(testbed::network(&network.name)?, 2),
-                };
-                Modelled::of(network, site, &plan.testbed)
-            });
+            .map(|network| Modelled::named(network, &plan.testbed));
         let networks = of_lab.collect::<Result<Vec<_>, _>>()?;
         Self::check_mtus(&networks, &knobs)?;
         if self.udp_limit {

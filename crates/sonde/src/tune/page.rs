@@ -11,7 +11,7 @@ fn state(diagnosis: &Diagnosis) -> String {
         .way
         .as_ref()
         .map_or_else(String::new, |[src, dst]| {
-            format!(" from {src} to {dst}, the slower direction,")
+            format!(" from {src} to {dst} (the slower direction, or the only one measured)")
         });
     let Some(bps) = diagnosis.rate_bps else {
         return format!("no stream came through on {}", diagnosis.network);
