@@ -94,7 +94,7 @@ fn a_check_is_of_a_path_of_a_site() {
     let export = stage.sonde(&["report", "export", "--json", "--out", &out]);
     let run = document(&export.expect(0).out);
     let launches = run["run"]["launches"].as_array().unwrap();
-    let between = |one: &&Value| one["launch"]["src"] == "a2" && one["launch"]["dst"] == "b1";
+    let between = |one: &&Value| one["src"] == "a2" && one["dst"] == "b1";
     assert_eq!(launches.iter().filter(between).count(), 6, "{launches:#?}");
 }
 

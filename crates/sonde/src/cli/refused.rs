@@ -216,12 +216,11 @@ mod tests {
             "--load" => vec!["--load", "0.5"],
             "--wait" => vec!["--wait", "poll"],
             "several values of `--wait" => vec!["--wait", "block,poll"],
-            "several `--network" => vec!["--network", "fddi", "--network", "wire"],
+            "several networks" => vec!["--network", "fddi", "--network", "wire"],
             "--json-stream" => vec!["--json-stream"],
             "--strict" => vec!["--strict"],
             "--until-quiet" => vec!["--until-quiet", "--testbed", "a,b"],
             "--require" => vec!["--require", "latency<=1ms"],
-            "--site" => vec!["--site", "two-rooms"],
             "--between" => vec!["--between", "h1>h2"],
             other => panic!("{other}"),
         };
