@@ -1,6 +1,6 @@
 //! Fragments that routers and bridges make of datagrams, and those of the source.
 
-use crate::router::{chain, routed};
+use crate::router::{chain, routed, row};
 use crate::site::{drain, frame, site};
 use proptest::prelude::*;
 use sonde_link::{
@@ -37,6 +37,15 @@ fn pieces(events: &[Event]) -> Vec<(Instant, Option<Piece>)> {
     events.iter().filter_map(piece).collect()
 }
 
+/// Where each piece begins, and how long it is.
+fn places(pieces: &[(Instant, Option<Piece>)]) -> Vec<Option<(u16, u16)>> {
+    let place = |piece: &Piece| (piece.offset, piece.len);
+    pieces
+        .iter()
+        .map(|(_, piece)| piece.as_ref().map(place))
+        .collect()
+}
+
 #[test]
 fn fragments_are_made_at_the_source_or_at_a_router() {
     // 4,000 bytes behind a header from a ring to an Ethernet of 1,500: 1,480, 1,480 and 1,040.
@@ -45,10 +54,7 @@ fn fragments_are_made_at_the_source_or_at_a_router() {
     network.offer(Instant::START, cuttable(1, (0, 4), 2, 64, 4_020));
     let events = drain(&mut network);
     let at_router = pieces(&events);
-    let told: Vec<_> = at_router
-        .iter()
-        .map(|(_, piece)| piece.map(|piece| (piece.offset, piece.len)))
-        .collect();
+    let told = places(&at_router);
     assert_eq!(
         told,
         [Some((0, 1_480)), Some((1_480, 1_480)), Some((2_960, 1_040))]
@@ -107,19 +113,8 @@ fn fragments_are_made_at_the_source_or_at_a_router() {
 
 /// Segments one after the other with two hosts each and a bridge between each two, which does this with what is too long.
 fn bridged(networks: &[&str], too_long: &str) -> SiteSpec {
-    let mut text = String::new();
-    for (number, network) in networks.iter().enumerate() {
-        text += &format!(
-            "[[segment]]\nname = \"s{number}\"\nnetwork = \"{network}\"\nhosts = [\"x{number}-[1-2]\"]\n"
-        );
-    }
-    for number in 1..networks.len() {
-        text += &format!(
-            "[[bridge]]\nname = \"b{number}\"\njoins = [\"s{}\", \"s{number}\"]\nbuffer = \"1MiB\"\ntoo_long = \"{too_long}\"\n",
-            number - 1
-        );
-    }
-    site(&text)
+    let keys = format!("buffer = \"1MiB\"\ntoo_long = \"{too_long}\"");
+    row(networks, "bridge", &keys)
 }
 
 /// Of each host what was lost to it, with place and cause.
@@ -143,10 +138,7 @@ fn a_translational_bridge_cuts_up_what_may_be_and_drops_the_rest() {
         (drain(&mut network), network)
     };
     let (events, network) = play(&site, cuttable(1, (0, 2), 2, 64, 4_020));
-    let told: Vec<_> = pieces(&events)
-        .iter()
-        .map(|(_, piece)| piece.map(|piece| (piece.offset, piece.len)))
-        .collect();
+    let told = places(&pieces(&events));
     assert_eq!(
         told,
         [Some((0, 1_480)), Some((1_480, 1_480)), Some((2_960, 1_040))]

@@ -11,6 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Segments one after the other with two hosts each and a router between each two.
 pub fn chain(networks: &[&str], router: &str) -> SiteSpec {
+    row(networks, "router", router)
+}
+
+/// The same with nodes of this kind, which have these keys.
+pub fn row(networks: &[&str], kind: &str, keys: &str) -> SiteSpec {
     let mut text = String::new();
     for (number, network) in networks.iter().enumerate() {
         text += &format!(
@@ -19,7 +24,7 @@ pub fn chain(networks: &[&str], router: &str) -> SiteSpec {
     }
     for number in 1..networks.len() {
         text += &format!(
-            "[[router]]\nname = \"r{number}\"\njoins = [\"s{}\", \"s{number}\"]\n{router}\n",
+            "[[{kind}]]\nname = \"r{number}\"\njoins = [\"s{}\", \"s{number}\"]\n{keys}\n",
             number - 1
         );
     }

@@ -125,7 +125,7 @@ impl Internetwork {
         let Does::Bridge(heard, too_long) = &mut node.does else {
             return;
         };
-        let cuts = *too_long == Some(TooLong::Fragment);
+        let too_long = *too_long;
         if mark == Mark::Corrupt {
             let gone = self.behind(book, &hop, place);
             return self.lose(at, book, gone, (Place::Bridge, Cause::Random));
@@ -145,7 +145,8 @@ impl Internetwork {
         };
         let interfaces = self.nodes[number].at.len();
         let is_long = |out: usize| hop.len.0 > self.mtu_at(number, out);
-        if outs.of(interfaces).any(is_long) {
+        if too_long.is_some() && outs.of(interfaces).any(is_long) {
+            let cuts = too_long == Some(TooLong::Fragment);
             for out in outs.of(interfaces) {
                 let lost = self.send_on(at, (number, out), book, hop, mark, cuts);
                 if let Some(cause) = lost {
