@@ -134,13 +134,14 @@ fn assert_left_nothing(stage: &Stage, before: &[Vec<String>], case: &str) {
     }
 }
 
-/// Kills one of the processes of a host whose command line matches, the one that this number falls on; what it was.
+/// Kills one of the processes of a host whose command line matches, the one that this number falls on; what it was, empty if there is
+/// none. A process that ends between the look and the kill makes it look again.
 fn kill_one(stage: &Stage, host: u16, like: &str, number: u32) -> String {
     // The guard is what cleans up, and this shell is none of them.
     let script = format!(
-        "set --; for p in /proc/[0-9]*; do n=${{p#/proc/}}; [ $n != $$ ] || continue; \
+        "until [ -n \"$was\" ] && kill -9 $1; do set --; for p in /proc/[0-9]*; do n=${{p#/proc/}}; [ $n != $$ ] || continue; \
          line=$(tr '\\0' ' ' <$p/cmdline); case $line in *read*line*|*'for p in'*) ;; *'{like}'*) set -- \"$@\" $n ;; esac; \
-         done 2>/dev/null; [ $# != 0 ] || exit 0; shift $(({number} % $#)); tr '\\0' ' ' </proc/$1/cmdline; kill -9 $1"
+         done; [ $# != 0 ] || exit 0; shift $(({number} % $#)); was=$(tr '\\0' ' ' </proc/$1/cmdline); done 2>/dev/null; echo $was"
     );
     stage.run(host, &["sh", "-c", &script])
 }
