@@ -24,11 +24,16 @@ function isTime(row) {
   return row.quantity.endsWith('_ns')
 }
 
+/** The median of the samples that met no disturbance, where that was seen. */
+function point(row) {
+  return row.undisturbed_p50 ?? row.p50
+}
+
 function isWrong(row, quiet) {
   const low = Math.min(...quiet.map((one) => one.ci95_low ?? one.p50))
   const high = Math.max(...quiet.map((one) => one.ci95_high ?? one.p50))
   const margin = (end) => Math.max(0.03 * end, isTime(row) ? 5000 : 0)
-  return row.p50 < low - margin(low) || row.p50 > high + margin(high)
+  return point(row) < low - margin(low) || point(row) > high + margin(high)
 }
 
 const [run, ...quiet] = process.argv.slice(2).map(figures).reverse()
@@ -41,7 +46,7 @@ for (const [name, row] of run) {
     sound += 1
     if (beside.length > 0 && isWrong(row, beside)) {
       wrong += 1
-      console.error(`wrong: ${row.network} ${row.path} ${row.quantity} of ${row.size_bytes} B: ${row.p50}, quiet ${beside.map((one) => one.p50)}`)
+      console.error(`wrong: ${row.network} ${row.path} ${row.quantity} of ${row.size_bytes} B: ${point(row)}, quiet ${beside.map((one) => one.p50)}`)
     }
   }
   // What has one repetition by plan has no interval anywhere.

@@ -2,11 +2,11 @@
 # `sonde assess` beside other work, its figures held against those of three quiet runs of the same command: lines of a name and a number, which
 # bench-ways.mjs works out, for bench/ways.toml.
 # The quiet runs are made where there are none yet, and kept in $SCRATCH for all ways.
-# Usage: bench-ways.sh quiet|loops|build|cgroup SONDE
+# Usage: bench-ways.sh quiet|loops|build|cgroup root|user SONDE
 set -eu
-way=$1 sonde=$2
+way=$1 who=$2 sonde=$3
 cd "$(dirname "$0")/.."
-name=$(sha256sum "$sonde" | cut -c1-12)
+name=$(sha256sum "$sonde" | cut -c1-12)-$who
 dir=${SCRATCH:-target/bench}/ways/$name
 mkdir -p "$dir"
 busy= group=
@@ -17,10 +17,25 @@ ends() {
 trap ends EXIT
 trap 'exit 130' INT TERM
 
+# The user of the tests, where this is root.
+as=
+case $who-$(id -u) in
+root-0) ;;
+user-0)
+    mkdir -p "$dir/runs"
+    chown 2001:2001 "$dir/runs"
+    as="setpriv --reuid 2001 --regid 2001 --clear-groups env HOME=$dir/runs"
+    ;;
+root-*)
+    echo "bench-ways.sh: this is not root" >&2
+    exit 77
+    ;;
+esac
+
 # assess FILE: what may be inconclusive (3) and what is above a bound (1) are figures too.
 assess() {
     code=0
-    "$sonde" assess --json --out "$dir/runs" >"$1.part" 2>"$1.err" || code=$?
+    $as "$sonde" assess --json --out "$dir/runs" >"$1.part" 2>"$1.err" || code=$?
     case $code in
     0 | 1 | 3) mv "$1.part" "$1" ;;
     *) tail -3 "$1.err" >&2; exit 1 ;;

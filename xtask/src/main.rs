@@ -43,11 +43,11 @@ const HELP: &str = "\
 cargo xtask COMMAND
 
   tidy    check the workspace; prints file:line: what is wrong; the remedy
-  bench   [NAME...] [--list] [--write] [--budget TIME] [--rounds N] [--any-noise]: run the benches of bench/ (all, or those named) with the built
+  bench   [NAME...] [--list] [--write] [--budget TIME] [--rounds N] [--any-noise] [--more]: run the benches of bench/ (all, or those named) with the built
           command beside other programs, in turns, and print their rows; rounds beside which the machine was not quiet are dropped
           and repeated. With --write what was found is kept in bench/results/ and docs/performance.md is made anew; with
           --budget no round begins after TIME (`--budget 0s --write` only makes the document). --any-noise counts disturbed rounds, to
-          try a bench. --list: what there is
+          try a bench. --more adds rounds to those that were recorded at the same commit. --list: what there is
   floor   what two cores can do at best: a bench starts it
   deal    how often intervals of stored launches hold what they claim: a bench starts it
   corpus  [NAME...] [--full] [--write FOLDER]: compare what the built command makes of the frozen runs of corpus/, and all that

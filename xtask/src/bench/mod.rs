@@ -3,7 +3,7 @@
 //! Model:   a bench is data ([`file`]): members that take turns ([`play`]) on this machine ([`machine`]), readers of their output
 //!          ([`read`]), and rows over their figures ([`row`]). Two things that commands cannot say are programs of xtask that members
 //!          start: [`floor`], what two cores can do at best, and [`deal`], how often intervals hold what they claim.
-//! Checked: `options_are_read`, `a_document_that_differs_is_found`; the tests of each module.
+//! Checked: `options_are_read`, `rounds_are_added_to_those_of_the_same_commit`, `a_document_that_differs_is_found`; the tests of each module.
 
 mod deal;
 mod document;
@@ -47,9 +47,10 @@ struct Options {
     budget: Option<Duration>,
     rounds: Option<usize>,
     any_noise: bool,
+    more: bool,
 }
 
-/// `cargo xtask bench [NAME...] [--list] [--write] [--budget TIME] [--rounds N] [--any-noise]`; exit code 1 where what is wanted was not met or not run.
+/// `cargo xtask bench [NAME...] [--list] [--write] [--budget TIME] [--rounds N] [--any-noise] [--more]`; exit code 1 where what is wanted was not met or not run.
 ///
 /// # Errors
 /// An option or a bench that does not exist, a file of `bench/` that is wrong, a command that is not built.
@@ -90,7 +91,8 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
     };
     let commit = commit(root);
     let (mut unmet, mut absent, mut long) = (Vec::new(), Vec::new(), Vec::new());
-    for (bench, _) in benches.iter().filter(|(bench, _)| is_chosen(&bench.name)) {
+    let chosen = benches.iter().filter(|(bench, _)| is_chosen(&bench.name));
+    for (bench, recorded) in chosen {
         let name = &bench.name;
         if bench.long && options.names.is_empty() {
             long.push(format!("{name}: it takes long; name it"));
@@ -98,7 +100,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<ExitCode> {
             absent.push(format!("{name}: the budget was spent"));
         } else {
             let rounds = options.rounds.unwrap_or(bench.rounds);
-            let recorded = measured(bench, &mut here, rounds, &commit)?;
+            let recorded = recorded.as_ref().filter(|_| options.more);
+            let earlier = recorded.map(|one| earlier(one, &commit)).transpose()?;
+            let recorded = measured(bench, &mut here, rounds, (&commit, earlier))?;
             println!("{}", document::section(bench, Some(&recorded)));
             unmet.extend(missed(bench, &recorded));
             let what = recorded.absent.iter();
@@ -149,6 +153,7 @@ fn options(arguments: &[String]) -> Result<Options> {
             "--list" => options.is_list = true,
             "--write" => options.write = true,
             "--any-noise" => options.any_noise = true,
+            "--more" => options.more = true,
             "--budget" => {
                 let text = words
                     .next()
@@ -165,7 +170,7 @@ fn options(arguments: &[String]) -> Result<Options> {
                 );
             }
             other if other.starts_with('-') => bail!(
-                "there is no option `{other}`; there are --list, --write, --budget, --rounds, --any-noise"
+                "there is no option `{other}`; there are --list, --write, --budget, --rounds, --any-noise, --more"
             ),
             name => options.names.push(name.to_owned()),
         }
@@ -285,8 +290,32 @@ fn list(benches: &[Known]) {
     }
 }
 
-/// Plays a bench on this machine.
-fn measured(bench: &Bench, here: &mut Here, rounds: usize, commit: &str) -> Result<Recorded> {
+/// What was recorded of a bench, to which rounds are added.
+///
+/// # Errors
+/// It is of another commit, or its rounds were not kept.
+fn earlier<'a>(recorded: &'a Recorded, commit: &str) -> Result<&'a Recorded> {
+    if recorded.carried.is_some() {
+        bail!(
+            "--more adds rounds to those that are recorded, and here none were kept: leave it out"
+        );
+    }
+    if recorded.commit != commit {
+        bail!(
+            "--more adds rounds to those of {}, and this is {commit}: check that commit out, or leave --more out",
+            recorded.commit
+        );
+    }
+    Ok(recorded)
+}
+
+/// Plays a bench on this machine, on from the rounds that were recorded `earlier`.
+fn measured(
+    bench: &Bench,
+    here: &mut Here,
+    rounds: usize,
+    (commit, earlier): (&str, Option<&Recorded>),
+) -> Result<Recorded> {
     eprintln!("bench {}: {}", bench.name, bench.title.get_ref());
     let mut absent = Vec::new();
     let mut members = Vec::new();
@@ -302,22 +331,25 @@ fn measured(bench: &Bench, here: &mut Here, rounds: usize, commit: &str) -> Resu
         case.extend(places.clone());
         givens(bench, case)?;
     }
-    let played = play(bench, &members, &cases, rounds, here)?;
+    let none = Recorded::default();
+    let before = earlier.unwrap_or(&none);
+    let mut played = play(bench, &members, (&cases, &before.case), rounds, here)?;
     absent.extend(played.absent);
+    played.causes.extend(before.causes.clone());
+    played.causes.sort();
+    played.causes.dedup();
+    let machine = match here.any_noise {
+        true => format!("{}, disturbed rounds too", here.told()),
+        false => here.told(),
+    };
+    let machines = before.machine.split("; ").filter(|one| *one != machine);
+    let machines = machines.filter(|one| !one.is_empty()).chain([&*machine]);
     Ok(Recorded {
         commit: commit.to_owned(),
         date: today()?,
-        machine: format!(
-            "{}{}",
-            here.told(),
-            if here.any_noise {
-                ", disturbed rounds too"
-            } else {
-                ""
-            }
-        ),
-        tried: played.tried,
-        dropped: played.dropped,
+        machine: machines.collect::<Vec<_>>().join("; "),
+        tried: before.tried + played.tried,
+        dropped: before.dropped + played.dropped,
         causes: played.causes,
         absent,
         carried: None,
@@ -338,7 +370,7 @@ fn givens(bench: &Bench, case: &mut Values) -> Result<()> {
     Ok(())
 }
 
-/// The commit of the workspace, marked where more was changed than what benches write.
+/// The last commit that changed more than what benches write, marked where more has been changed since.
 fn commit(root: &Path) -> String {
     let git = |words: &[&str]| {
         let output = std::process::Command::new("git")
@@ -364,7 +396,8 @@ fn commit(root: &Path) -> String {
     } else {
         ""
     };
-    let commit = git(&["rev-parse", "--short=8", "HEAD"]);
+    let last = ["log", "-1", "--abbrev=8", "--format=%h", "--", "."];
+    let commit = git(&[&last[..], &[&results, &document]].concat());
     commit.map_or("unknown".into(), |commit| format!("{commit}{mark}"))
 }
 
@@ -398,8 +431,10 @@ mod tests {
             budget: Some(Duration::from_secs(1_200)),
             rounds: Some(3),
             any_noise: false,
+            more: false,
         };
         assert_eq!(found, wanted);
+        assert!(read("ways --more").unwrap().more);
         assert_eq!(read("--budget 0s").unwrap().budget, Some(Duration::ZERO));
         assert!(read("--list").unwrap().is_list);
         for (wrong, why) in [
@@ -412,6 +447,26 @@ mod tests {
             let said = read(wrong).unwrap_err().to_string();
             assert!(said.contains(why), "{wrong}: {said}");
         }
+    }
+
+    #[test]
+    fn rounds_are_added_to_those_of_the_same_commit() {
+        let mut recorded = Recorded {
+            commit: "01234567".into(),
+            ..Recorded::default()
+        };
+        assert_eq!(earlier(&recorded, "01234567").unwrap(), &recorded);
+        let said = earlier(&recorded, "89abcdef").unwrap_err().to_string();
+        assert!(
+            said.contains("those of 01234567, and this is 89abcdef"),
+            "{said}"
+        );
+        recorded.carried = Some(result::Carried {
+            command: "x".into(),
+            text: "| x |".into(),
+        });
+        let said = earlier(&recorded, "01234567").unwrap_err().to_string();
+        assert!(said.contains("leave it out"), "{said}");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //!          most twice as many rounds and two, or, with a budget, as many as that has time for: none begins after its end. A member that
 //!          fails twice in a row takes no turn any more, and the others go on.
 //! Checked: `members_take_turns_and_commands_run_once`, `disturbed_rounds_are_dropped_and_played_again`, `a_budget_ends_it`,
-//!          `who_fails_twice_is_left_out`, `lines_of_two_states_are_two_populations`.
+//!          `who_fails_twice_is_left_out`, `rounds_that_were_recorded_count`, `a_round_without_a_figure_is_none`, `lines_of_two_states_are_two_populations`.
 
 use std::collections::BTreeMap;
 
@@ -68,16 +68,22 @@ struct Group {
     ended: bool,
 }
 
-/// Plays a bench; `members` are those whose programs are there, `cases` with the values of the givens.
+/// Plays a bench; `members` are those whose programs are there, `cases` with the values of the givens, and what was recorded of them
+/// before: those rounds count.
 pub fn play(
     bench: &Bench,
     members: &[usize],
-    cases: &[Values],
+    (cases, recorded): (&[Values], &[Case]),
     rounds: usize,
     machine: &mut dyn Machine,
 ) -> Result<Played> {
+    let begun = |case: &Values| {
+        let case = Case::of(bench, case);
+        let before = recorded.iter().find(|one| one.of == case.of);
+        before.cloned().unwrap_or(case)
+    };
     let mut played = Played {
-        cases: cases.iter().map(|case| Case::of(bench, case)).collect(),
+        cases: cases.iter().map(begun).collect(),
         ..Played::default()
     };
     let mut groups = groups(bench, members, cases);
@@ -236,6 +242,9 @@ fn round(
     }
     group.tried += 1;
     played.tried += 1;
+    if figures.iter().all(Vec::is_empty) {
+        causes.push("nobody could be measured".into());
+    }
     let is_kept = causes.is_empty();
     played.dropped += usize::from(!is_kept);
     for (case, figures) in group.cases.iter().zip(figures).filter(|_| is_kept) {
@@ -384,7 +393,8 @@ of = "a.x"
 
     fn played(machine: &mut Scripted, text: &str) -> Played {
         let bench = Bench::parse("t", text).unwrap();
-        play(&bench, &[0, 1], &bench.cases(), bench.rounds, machine).unwrap()
+        let cases = bench.cases();
+        play(&bench, &[0, 1], (&cases, &[]), bench.rounds, machine).unwrap()
     }
 
     #[test]
@@ -472,6 +482,35 @@ of = "a.x"
         let found = played(&mut machine, &text.replace("x{size}", "y"));
         let why = "a, 1: the figure x: no line has 1 numbers after `y` (exit 1)";
         assert_eq!(found.absent, [why]);
+    }
+
+    #[test]
+    fn rounds_that_were_recorded_count() {
+        let bench = Bench::parse("t", TEXT).unwrap();
+        let cases = bench.cases();
+        let mut recorded = Case::of(&bench, &cases[0]);
+        for value in [7.0, 8.0] {
+            recorded.add(vec![("a.x".into(), value)], None);
+        }
+        let mut machine = Scripted::default();
+        let found = play(&bench, &[0, 1], (&cases, &[recorded]), 3, &mut machine).unwrap();
+        assert_eq!(found.cases[0].figures["a.x"], [7.0, 8.0, 1.0]);
+        assert_eq!((found.cases[1].rounds, found.tried), (3, 4));
+    }
+
+    #[test]
+    fn a_round_without_a_figure_is_none() {
+        let text = TEXT.replace("\"1\", \"2\"", "\"2\"");
+        let mut machine = Scripted {
+            fails: "a",
+            ..Scripted::default()
+        };
+        let found = played(&mut machine, &text);
+        assert_eq!(
+            (found.tried, found.dropped, found.cases[0].rounds),
+            (1, 1, 0)
+        );
+        assert_eq!(found.causes, ["nobody could be measured"]);
     }
 
     #[test]
