@@ -219,6 +219,8 @@ late_checks() {
     fi
 }
 
+# Of several labs at a time one would have it, and keep the others from their CPU.
+export SONDE_PRIORITY=usual
 rm -f "$logs"/*.log
 if [ "$what" = all ]; then
     checks
@@ -235,6 +237,7 @@ class paired --test-threads=3
 for name in lints 'fuzz targets'; do
     [ -z "${beside[$name]:-}" ] || joined "$name"
 done
+unset SONDE_PRIORITY
 class alone --test-threads=1
 
 # The plain builds above linked it dynamically.

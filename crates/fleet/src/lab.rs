@@ -190,6 +190,7 @@ impl Machines for Emulated {
             detached: false,
             terminal: None,
             cpus: self.cpus.of_agent(placement).to_vec(),
+            keeps_priority: true,
         };
         let streams = [theirs.as_fd(), theirs.as_fd(), their_errors.as_fd()];
         let (session, _) = self
@@ -236,6 +237,7 @@ impl Machines for Emulated {
             detached: true,
             terminal: None,
             cpus: self.cpus.of_agent(Placement::Split).to_vec(),
+            keeps_priority: false,
         };
         let streams = [null.as_fd(), null.as_fd(), null.as_fd()];
         let ran = self.lab.exec(port(host) + 1, &exec, streams);

@@ -8,6 +8,7 @@ use crate::config::{Config, HOSTS, Info, User};
 use crate::control::{Answer, Request, TalkError, hear, say};
 use crate::exec::{Exec, ExecError, Session, Terminal, listener_path, refused};
 use crate::meter::Report;
+use crate::priority::{self, HadPriority, Priority};
 use crate::{cradle, ids, interface};
 use sonde_sys::message::{self, Incoming};
 use sonde_sys::namespace::{self, Kind};
@@ -85,6 +86,8 @@ pub struct Lab {
     cradle: Child,
     hosts: u16,
     info: Info,
+    /// Or why its own processes have the usual one.
+    priority: Result<priority::Held, String>,
 }
 
 impl Lab {
@@ -126,6 +129,7 @@ impl Lab {
             cradle,
             hosts,
             info: empty_info(),
+            priority: Err("it was not asked for".into()),
         };
         lab.write_maps(config.user)?;
         let files: Vec<BorrowedFd<'_>> = [ledger, pcap]
@@ -151,7 +155,22 @@ impl Lab {
         {
             return Err(LabError::Gone);
         }
+        // Not before: while labs come up and go, their processes wait for each other in the kernel.
+        if config.priority == Priority::Auto {
+            lab.priority = priority::give(lab.cradle.id());
+        }
         Ok(lab)
+    }
+
+    /// Which priority its own processes have: switch, inits, agents, and workers with one message under way.
+    pub fn priority(&self) -> HadPriority {
+        let held = self.priority.as_ref();
+        held.map_or(HadPriority::Usual, |held| held.now())
+    }
+
+    /// Why they never had real-time priority; `None` where they had.
+    pub fn why_usual(&self) -> Option<&str> {
+        self.priority.as_ref().err().map(String::as_str)
     }
 
     /// Waits for the cradle and writes its id maps.
@@ -260,7 +279,10 @@ impl Lab {
     /// [`LabError::Gone`].
     pub fn report(&self) -> Result<Report, LabError> {
         match self.ask(&Request::Report)?.0 {
-            Answer::Report(report) => Ok(*report),
+            Answer::Report(report) => Ok(Report {
+                priority: self.priority(),
+                ..*report
+            }),
             other => Err(unexpected(other)),
         }
     }
@@ -311,6 +333,7 @@ impl Lab {
     /// # Errors
     /// What could not be written.
     pub fn stop(mut self) -> Result<(), LabError> {
+        self.priority = Err("the lab ends".into());
         let told = self.tell(&Request::Stop);
         self.wait_for_end();
         told
@@ -319,6 +342,7 @@ impl Lab {
     /// Ends the nest from its inside: the switch ends with its socket, the kernel then ends all the hosts' processes, and
     /// the cradle, which waited for that, ends last. Only a nest that does not end by itself is killed.
     fn wait_for_end(&mut self) {
+        self.priority = Err("the lab ends".into());
         // Each call fails only where there is nothing left to end.
         if let Ok(control) = self.control.try_clone() {
             drop(UnixStream::from(control).shutdown(Shutdown::Both));

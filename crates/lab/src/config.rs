@@ -17,6 +17,7 @@
     )
 )]
 
+use crate::priority::Priority;
 use serde::{Deserialize, Serialize};
 use sonde_link::SiteSpec;
 use std::os::unix::fs::MetadataExt;
@@ -230,6 +231,8 @@ pub struct Config {
     pub profile: Profile,
     /// The CPUs.
     pub cpus: CpuPlan,
+    /// The priority of its own processes.
+    pub priority: Priority,
     /// Where the model's random draws begin.
     pub seed: u64,
     /// The port of the capture and its file, if one is written.

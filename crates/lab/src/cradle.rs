@@ -9,7 +9,7 @@
 use crate::control::{Answer, Request, TalkError, hear, say};
 use crate::{host, rsh, switch};
 use sonde_sys::namespace::{self, Kind, Namespaces};
-use sonde_sys::process;
+use sonde_sys::{clock, process};
 use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 
@@ -84,6 +84,8 @@ fn nest(socket: impl AsFd, parent: u32) -> Result<i32, String> {
     process::leave_keyring().map_err(|e| text(&e))?;
     namespace::unshare(Namespaces::of(&[Kind::Pid])).map_err(|e| explain(&e))?;
     let copy = socket.as_fd().try_clone_to_owned().map_err(|e| text(&e))?;
+    // The switch has it from here: who loses real-time priority has the slack that it began with.
+    clock::timer_slack_min().map_err(|e| text(&e))?;
     let mut switch = start(SWITCH, copy).map_err(|e| format!("cannot start the switch: {e}"))?;
     let status = switch.wait().map_err(|e| text(&e))?;
     Ok(status.code().unwrap_or(1))

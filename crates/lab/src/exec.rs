@@ -92,6 +92,8 @@ pub struct Exec {
     pub terminal: Option<(u16, u16)>,
     /// The CPUs it may use; empty for all of the lab.
     pub cpus: Vec<usize>,
+    /// As root: whether it keeps the priority of the lab's own processes.
+    pub keeps_priority: bool,
 }
 
 impl Exec {
@@ -105,6 +107,7 @@ impl Exec {
             detached: false,
             terminal: None,
             cpus: Vec::new(),
+            keeps_priority: false,
         }
     }
 }
@@ -204,6 +207,7 @@ pub(crate) struct ExecRequest {
     pub detached: bool,
     pub terminal: Option<(u16, u16)>,
     pub cpus: Vec<usize>,
+    pub keeps_priority: bool,
 }
 
 /// From the program's starter, after the request.
@@ -253,6 +257,7 @@ impl Exec {
             detached: self.detached,
             terminal: self.terminal,
             cpus: self.cpus.clone(),
+            keeps_priority: self.keeps_priority,
         }
     }
 }

@@ -313,6 +313,9 @@ impl Init {
             cpu::pin(cpus)?;
         }
         let mut steps = vec![Step::UnblockSignals, Step::NewSession];
+        if !(request.root && request.keeps_priority) {
+            steps.push(Step::UsualPriority);
+        }
         if terminal {
             steps.push(Step::ControlTerminal);
         }

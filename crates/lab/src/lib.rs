@@ -30,6 +30,7 @@ mod meter;
 mod pcap;
 mod pool;
 mod port;
+mod priority;
 mod rsh;
 mod switch;
 mod wire;
@@ -41,5 +42,6 @@ pub use config::{
 pub use cradle::{CRADLE, entry};
 pub use exec::{Ended, Exec, ExecError, Session, Terminal, follow, signals};
 pub use meter::{AttachmentLosses, FlowReport, Report};
+pub use priority::{HadPriority, Priority};
 pub use rsh::number;
 pub use wire::addresses;

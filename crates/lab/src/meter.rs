@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::priority::HadPriority;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use sonde_link::HostPort;
@@ -119,6 +120,8 @@ pub struct Report {
     pub gate_rearmed: u64,
     /// CPU time of the switch.
     pub cpu_ns: u64,
+    /// The priority of the lab's own processes.
+    pub priority: HadPriority,
     /// The plan of its CPUs.
     pub cpu_plan: String,
     /// Times that the switch moved between its own CPUs and the programs', which it does by the plan `auto`.

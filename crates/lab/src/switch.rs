@@ -172,9 +172,8 @@ impl Switch {
         let subnets = config.site.subnets().map_err(SwitchError::Site)?;
         let addresses = Addresses::new(&subnets);
         cpu::raise_nofile()?;
-        clock::timer_slack_min()?;
         let mut notes = Vec::new();
-        if let Err(error) = cpu::short_slice() {
+        if let Err(error) = cpu::short_slice(0) {
             notes.push(format!(
                 "the switch has the kernel's usual time slice: {error}"
             ));

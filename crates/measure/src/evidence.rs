@@ -250,6 +250,8 @@ facts! {
     Emulation {
         /// CPU time of the switch, for all that it did meanwhile.
         "emulation.switch_cpu_ns" switch_cpu_ns: u64,
+        /// The priority of the lab's own processes at the end: `usual`, `real-time`, or `given-up` where its switch would have kept a CPU for itself.
+        "emulation.priority" priority: Name,
     }
 
     /// A load as a whole.

@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 use sonde_channel::{Options, Woken, readable};
 use sonde_sys::clock::monotonic_ns;
-use sonde_sys::{process, tell, thread};
+use sonde_sys::{cpu, process, tell, thread};
 
-use sonde_measure::{Procedure, Wait};
+use sonde_measure::{Probe, Procedure, Wait};
 
 use crate::frame::{self, FrameError};
 use crate::host::{Changes, GUARD, guard, recover};
@@ -164,7 +164,11 @@ pub fn work(from: impl AsFd, mut to: impl Write, files: Option<&FileService>) ->
         let Some(body) = read_request(&mut from, &mut to)? else {
             return Ok(());
         };
-        let answer = match frame::parse::<Request>(&body)? {
+        let request = frame::parse::<Request>(&body)?;
+        if !is_prompt(&request) {
+            cpu::usual_priority(0)?;
+        }
+        let answer = match request {
             Request::Measure(request) => measure(&request, files).map(Answer::Measured),
             Request::Serve(request) => serve_one(&request, &from, &mut to, files),
             Request::Load(request) => load::work(&request, &mut from, &mut to),
@@ -184,6 +188,21 @@ pub fn work(from: impl AsFd, mut to: impl Write, files: Option<&FileService>) ->
             1
         }
     }
+}
+
+/// Whether a worker keeps the real-time priority that a lab's agents have: where it has one message under way and sleeps till the next, so
+/// that it and its peer cannot keep a CPU from others for long, and have one together.
+fn is_prompt(request: &Request) -> bool {
+    let spec = match request {
+        Request::Measure(request) => &request.spec,
+        Request::Serve(request) => &request.spec,
+        _ => return false,
+    };
+    let is_of_one = matches!(
+        spec.probe(),
+        Probe::Startup | Probe::Latency | Probe::Anatomy
+    );
+    is_of_one && spec.wait == Wait::Block
 }
 
 fn unbuffered(from: impl AsFd) -> Result<File> {

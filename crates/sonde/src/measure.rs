@@ -343,6 +343,7 @@ impl Task {
         let mut options = LabOptions::of_hosts(testbed::HostOptions {
             hosts: Some(testbed.hosts),
             attachment: testbed.attachment,
+            priority: testbed.priority,
             profile,
             seed: self.plan.repeat.seed,
             tun: self.tun.clone(),

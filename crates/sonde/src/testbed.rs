@@ -6,7 +6,7 @@ use crate::plan::{DEFAULT_NETWORK, host_number};
 use crate::quick_link::Link;
 use clap::Args;
 use sonde_fleet::Load;
-use sonde_lab::{Attachment, Config, CpuPlan, Lab, Profile, User, WrittenFile};
+use sonde_lab::{Attachment, Config, CpuPlan, Lab, Priority, Profile, User, WrittenFile};
 use sonde_link::{CatalogueError, Command, NetworkSpec, Script, SiteSpec};
 use sonde_sys::file;
 use sonde_units::{Instant, Span};
@@ -24,6 +24,9 @@ pub struct HostOptions {
     /// How hosts are attached: tap, veth, or auto for the first that is available.
     #[arg(long, default_value = "auto", value_parser = attachment)]
     pub attachment: Attachment,
+    /// Priority of a lab's own processes: auto (real-time where the kernel permits it, as for root), or usual.
+    #[arg(long, default_value = "auto", value_parser = Priority::from_str)]
+    pub priority: Priority,
     /// TCP settings of the hosts: modern, era, or era:window=BYTES.
     #[arg(long, default_value = "modern", value_parser = cli::name::<Profile>)]
     pub profile: Profile,
@@ -232,6 +235,7 @@ impl LabOptions {
             tun: self.hosts.tun.clone(),
             profile: self.hosts.profile,
             cpus: CpuPlan::named(&self.cpus, &online).map_err(Failure::usage)?,
+            priority: self.hosts.priority,
             seed: self.hosts.seed,
             pcap: None,
             ledger: None,

@@ -89,6 +89,7 @@ mod alone {
     mod lab_peers;
     mod lab_place_times;
     mod lab_preflight;
+    mod lab_priority;
     mod lab_programs_times;
     mod lab_strangers;
     mod lab_streams;

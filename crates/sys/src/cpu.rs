@@ -191,6 +191,66 @@ pub fn sched_idle(pid: u32) -> Result<()> {
     Ok(())
 }
 
+/// Gives the thread `pid` (a process id names its main thread) real-time priority: SCHED_FIFO at `priority`, 1 to 99. It then runs
+/// before all that has none, until it waits. What it forks has it too where `inherited`, else none.
+///
+/// # Errors
+/// EPERM without CAP_SYS_NICE, and a limit RLIMIT_RTPRIO of the thread below `priority`; a control group without real-time budget.
+pub fn real_time(pid: u32, priority: u8, inherited: bool) -> Result<()> {
+    let parameters = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    let fork = if inherited {
+        0
+    } else {
+        libc::SCHED_RESET_ON_FORK
+    };
+    // SAFETY: `parameters` is a live local.
+    let status = unsafe {
+        libc::sched_setscheduler(pid as libc::pid_t, libc::SCHED_FIFO | fork, &parameters)
+    };
+    checked(status).attempt(|| format!("give process {pid} real-time priority"))?;
+    Ok(())
+}
+
+/// Whether the thread `pid` (0: the calling one) has real-time priority.
+///
+/// # Errors
+/// There is no such thread.
+pub fn is_real_time(pid: u32) -> Result<bool> {
+    has_real_time(pid).attempt(|| format!("read the scheduling policy of process {pid}"))
+}
+
+/// Takes real-time priority from the thread `pid` (0: the calling one) again; for one that has none, nothing. Everyone may do so to what is
+/// theirs and inherits it. Its slice is the usual one then.
+///
+/// # Errors
+/// There is no such thread, or it is another's.
+pub fn usual_priority(pid: u32) -> Result<()> {
+    take_real_time(pid).attempt(|| format!("take real-time priority from process {pid}"))
+}
+
+fn policy(pid: u32) -> rustix::io::Result<i32> {
+    // SAFETY: no pointers.
+    checked(unsafe { libc::sched_getscheduler(pid as libc::pid_t) })
+}
+
+fn has_real_time(pid: u32) -> rustix::io::Result<bool> {
+    Ok(policy(pid)? & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO)
+}
+
+/// The same without a word of what failed: system calls only, for a child between fork and exec.
+pub(crate) fn take_real_time(pid: u32) -> rustix::io::Result<()> {
+    if !has_real_time(pid)? {
+        return Ok(());
+    }
+    // That its children have none is kept: who is not root may not take it back.
+    let usual = libc::SCHED_OTHER | policy(pid)? & libc::SCHED_RESET_ON_FORK;
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameters` is a live local.
+    checked(unsafe { libc::sched_setscheduler(pid as libc::pid_t, usual, &parameters) }).map(|_| ())
+}
+
 /// The kernel's struct sched_attr, first version (48 bytes).
 #[repr(C)]
 #[derive(Default)]
@@ -207,11 +267,11 @@ struct Attributes {
 
 const SLICE_NS: u64 = 100_000;
 
-/// Asks for slices of 0.1 ms for the calling thread, the kernel's shortest; needs no privilege.
+/// Asks for slices of 0.1 ms for the thread `pid` (0: the calling one), the kernel's shortest; needs no privilege.
 ///
 /// Linux before 6.12 accepts the call and ignores the slice: the read-back then shows another value and the
 /// result is [`Error::NotTaken`], which a caller may take as "not available here".
-pub fn short_slice() -> Result<()> {
+pub fn short_slice(pid: u32) -> Result<()> {
     let mut attributes = Attributes {
         size: size_of::<Attributes>() as u32,
         ..Default::default()
@@ -220,7 +280,7 @@ pub fn short_slice() -> Result<()> {
     let status = unsafe {
         libc::syscall(
             libc::SYS_sched_getattr,
-            0,
+            pid,
             &raw mut attributes,
             size_of::<Attributes>() as u32,
             0,
@@ -229,7 +289,7 @@ pub fn short_slice() -> Result<()> {
     checked(status).attempt(|| "read the scheduling attributes".into())?;
     attributes.runtime_ns = SLICE_NS;
     // SAFETY: as above; the kernel only reads.
-    let status = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    let status = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0) };
     checked(status).attempt(|| format!("ask for a scheduling slice of {SLICE_NS} ns"))?;
     let mut found = Attributes {
         size: size_of::<Attributes>() as u32,
@@ -239,7 +299,7 @@ pub fn short_slice() -> Result<()> {
     let status = unsafe {
         libc::syscall(
             libc::SYS_sched_getattr,
-            0,
+            pid,
             &raw mut found,
             size_of::<Attributes>() as u32,
             0,
@@ -311,7 +371,7 @@ mod tests {
     #[test]
     fn scheduling_can_be_lowered() {
         std::thread::spawn(|| {
-            match short_slice() {
+            match short_slice(0) {
                 Ok(()) => {}
                 Err(Error::NotTaken { .. }) => {
                     println!("skipped: scheduling slices need Linux 6.12")
@@ -325,5 +385,31 @@ mod tests {
         .join()
         .unwrap();
         assert!(raise_nofile().unwrap() >= 256);
+    }
+
+    #[test]
+    fn real_time_priority_is_given_and_taken() {
+        std::thread::spawn(|| {
+            // SAFETY: no pointers.
+            let own = unsafe { libc::gettid() } as u32;
+            assert!(!is_real_time(own).unwrap());
+            usual_priority(own).unwrap();
+            match real_time(own, 1, true) {
+                Ok(()) => {
+                    assert!(is_real_time(0).unwrap());
+                    let heir = std::thread::spawn(|| is_real_time(0).unwrap());
+                    assert!(heir.join().unwrap(), "it is inherited");
+                    real_time(own, 1, false).unwrap();
+                    let heir = std::thread::spawn(|| is_real_time(0).unwrap());
+                    assert!(!heir.join().unwrap(), "it is not");
+                    usual_priority(0).unwrap();
+                    assert!(!is_real_time(own).unwrap());
+                }
+                Err(error) => println!("skipped: {error}"),
+            }
+            assert!(real_time(u32::MAX >> 1, 1, true).is_err());
+        })
+        .join()
+        .unwrap();
     }
 }

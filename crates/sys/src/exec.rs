@@ -59,6 +59,8 @@ pub enum Step {
     UnblockSignals,
     /// Run only when nobody else wants the CPU.
     SchedIdle,
+    /// Real-time priority, if the parent has it, ends here.
+    UsualPriority,
 }
 
 /// A step with everything allocated beforehand.
@@ -126,6 +128,7 @@ fn take(step: &Ready) -> rustix::io::Result<()> {
             Step::ControlTerminal => rustix::process::ioctl_tiocsctty(rustix::stdio::stdin()),
             Step::UnblockSignals => unblock_signals(),
             Step::SchedIdle => sched_idle(),
+            Step::UsualPriority => crate::cpu::take_real_time(0),
             // Turned into `Ready::MapIds` by `before_exec`.
             Step::MapIds { .. } => Err(Errno::INVAL),
         },

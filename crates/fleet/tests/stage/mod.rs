@@ -37,6 +37,7 @@ pub fn config(network: &str, hosts: u16) -> Config {
         tun: "/dev/net/tun".into(),
         profile: Profile::MODERN,
         cpus: CpuPlan::named("free", &online).unwrap(),
+        priority: sonde_lab::Priority::Auto,
         seed: 1,
         pcap: None,
         ledger: None,
@@ -147,6 +148,7 @@ impl Stage {
             detached: false,
             terminal: None,
             cpus: Vec::new(),
+            keeps_priority: false,
         }
     }
 

@@ -122,7 +122,7 @@ pub fn run(arguments: &[String]) -> Outcome<()> {
     };
     let (mtu, host_cpus) = (mtu.parse()?, cpus(host_cpus)?);
     // As the switch does; where it is refused, it is refused to both.
-    drop(cpu::short_slice());
+    drop(cpu::short_slice(0));
     let home = namespace::open(0, Kind::Net)?;
     let mut hosts = Vec::new();
     for index in 0..2 {

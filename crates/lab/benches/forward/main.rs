@@ -177,6 +177,7 @@ fn config(network: &str, hosts: u16, attachment: Attachment, cpus: &CpuPlan) -> 
         tun: PathBuf::from(bare::TUN),
         profile: Profile::MODERN,
         cpus: cpus.clone(),
+        priority: sonde_lab::Priority::Auto,
         seed: 1,
         pcap: None,
         ledger: None,
@@ -203,6 +204,7 @@ fn exec(arguments: &[String], cpus: &CpuPlan) -> Outcome<Exec> {
         detached: false,
         terminal: None,
         cpus: cpus.hosts.clone(),
+        keeps_priority: false,
     })
 }
 

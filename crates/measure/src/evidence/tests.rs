@@ -117,6 +117,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("datagrams.sent", "1000"),
     ("datagrams.lost", "3"),
     ("emulation.switch_cpu_ns", "1350000000"),
+    ("emulation.priority", "real-time"),
     ("load.switch_cpu_share", "0.5332"),
     ("load.model_idle_ns", "23640"),
     ("load.model_loaded_ns", "62929"),

@@ -18,11 +18,18 @@ pub fn tell(record: &mut LaunchRecord, block: &Block, launched: Option<&Launched
     let Some(report) = launched.and_then(|one| one.report.as_ref()) else {
         return;
     };
-    record.evidence.emulation.switch_cpu_ns = Some(report.cpu_ns);
+    emulation(Some(report), &mut record.evidence);
     load(report, &mut record.evidence);
     if block.kind().is_of_programs() || block.files().is_some() {
         lost(report, record);
     }
+}
+
+/// What the lab's own processes took, and with which priority.
+pub fn emulation(report: Option<&Report>, evidence: &mut Evidence) {
+    let emulation = &mut evidence.emulation;
+    emulation.switch_cpu_ns = report.map(|report| report.cpu_ns);
+    emulation.priority = report.map(|report| report.priority.name().into());
 }
 
 /// When an emulation was behind its model.

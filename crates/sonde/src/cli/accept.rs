@@ -25,7 +25,7 @@ The exit code is 0 where it is accepted, 1 where it is not, 3 where it is inconc
 pub struct AcceptOptions {
     /// A plan file, which says what to measure in place of the options.
     #[arg(conflicts_with_all = [
-        "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+        "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "priority", "profile", "seed",
         "paths", "script", "prepare", "line_rate",
     ])]
     plan: Option<PathBuf>,

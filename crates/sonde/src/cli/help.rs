@@ -19,7 +19,7 @@ enum Shown {
 
 use Shown::{Always, LongOnly};
 
-const OPTIONS: [(&str, &str, Shown); 69] = [
+const OPTIONS: [(&str, &str, Shown); 70] = [
     ("path", WHAT, Always),
     ("size", WHAT, Always),
     ("op", WHAT, Always),
@@ -66,6 +66,7 @@ const OPTIONS: [(&str, &str, Shown); 69] = [
     ("max-rate", HOW_OFTEN, LongOnly),
     ("max-seconds", HOW_OFTEN, LongOnly),
     ("attachment", WHERE, LongOnly),
+    ("priority", WHERE, LongOnly),
     ("profile", WHERE, LongOnly),
     ("script", WHERE, LongOnly),
     ("prepare", WHERE, LongOnly),

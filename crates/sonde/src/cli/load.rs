@@ -143,6 +143,7 @@ impl LoadOptions {
             hosts: self.hosts.count(),
             names,
             attachment: self.hosts.attachment,
+            priority: self.hosts.priority,
             ..TestbedPlan::default()
         };
         let repeat = Repeat {

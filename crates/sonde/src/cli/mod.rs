@@ -86,7 +86,7 @@ enum Task {
     Assess {
         /// A plan file, which says what to measure in place of the options.
         #[arg(conflicts_with_all = [
-            "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "profile", "seed",
+            "network_lists", "loads", "testbed", "resume", "quick", "thorough", "launches", "waits", "hosts", "attachment", "priority", "profile", "seed",
             "line_rate",
         ])]
         plan: Option<PathBuf>,

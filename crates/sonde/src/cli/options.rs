@@ -179,6 +179,7 @@ impl Common {
             names: self.testbed.1.clone(),
             line_rate: self.line_rate,
             attachment: self.hosts.attachment,
+            priority: self.hosts.priority,
             between: self.between.clone(),
             ..TestbedPlan::default()
         }

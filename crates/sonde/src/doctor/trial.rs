@@ -7,7 +7,7 @@
 use super::machine::within;
 use super::{Check, Group, topic};
 use crate::testbed;
-use sonde_lab::{Attachment, Config, CpuPlan, Ended, Exec, Info, Lab, Profile};
+use sonde_lab::{Attachment, Config, CpuPlan, Ended, Exec, Info, Lab, Priority, Profile};
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ const COMMAND_INSIDE: &str = "/run/sonde/bin/sonde";
 #[derive(Debug)]
 struct Worked {
     info: Info,
+    /// Why its own processes have no real-time priority; none where they have.
+    usual: Option<String>,
     start: Duration,
     programs: Duration,
     end: Duration,
@@ -59,8 +61,12 @@ impl Trial {
         match &self.0 {
             Ok(worked) => vec![
                 start.ok(format!(
-                    "2 hosts on {NETWORK}, attached by {}: up in {:.0} ms, a program on each in {:.0} ms, gone in {:.0} ms",
+                    "2 hosts on {NETWORK}, attached by {}, {}: up in {:.0} ms, a program on each in {:.0} ms, gone in {:.0} ms",
                     worked.info.attachment.name(),
+                    match &worked.usual {
+                        None => "with real-time priority".into(),
+                        Some(why) => format!("without real-time priority ({why})"),
+                    },
                     millis(worked.start),
                     millis(worked.programs),
                     millis(worked.end)
@@ -97,11 +103,13 @@ fn attempt(program: &Path) -> Result<Worked, String> {
     }
     times[1] = begin.elapsed() - times[0];
     let info = lab.info().clone();
+    let usual = lab.why_usual().map(str::to_owned);
     lab.stop().map_err(|e| text(&e))?;
     times[2] = begin.elapsed() - times[0] - times[1];
     let [start, programs, end] = times;
     Ok(Worked {
         info,
+        usual,
         start,
         programs,
         end,
@@ -123,6 +131,7 @@ fn visit(lab: &Lab, host: u16) -> Result<(), String> {
         detached: false,
         terminal: None,
         cpus: Vec::new(),
+        keeps_priority: false,
     };
     let streams = [null.as_fd(), null.as_fd(), null.as_fd()];
     let (session, _) = lab.exec(host, &exec, streams).map_err(|e| e.to_string())?;
@@ -145,6 +154,7 @@ fn config() -> Result<Config, String> {
         tun: PathBuf::from("/dev/net/tun"),
         profile: Profile::MODERN,
         cpus: CpuPlan::named("split", &online)?,
+        priority: Priority::Auto,
         seed: 1,
         pcap: None,
         ledger: None,

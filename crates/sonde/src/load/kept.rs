@@ -5,7 +5,7 @@
 //! Units:   rates are of user bytes that came; lost are datagrams sent that did not.
 //! Checked: `flows_become_cells`, `what_came_is_a_rate_and_a_share`; `tests/lab_nets.rs`, `tests/lab_emulation.rs`.
 
-use crate::campaign::unix_ns;
+use crate::campaign::{seen, unix_ns};
 use crate::failure::Failure;
 use crate::layout::TestNetwork;
 use crate::measure;
@@ -137,7 +137,7 @@ impl LoadRun {
                 .insert(named.as_str().into(), one.evidence());
             evidence.datagrams.sent = Some(one.sent);
             evidence.datagrams.lost = Some(one.sent.saturating_sub(one.received));
-            evidence.emulation.switch_cpu_ns = emulated.map(|report| report.cpu_ns);
+            seen::emulation(emulated, evidence);
             launch.verdict = emulated.map(Report::verdict);
             launch.disturbances = emulated.map(Report::disturbances).unwrap_or_default();
             launch

@@ -21,7 +21,7 @@ use super::Kind;
 use crate::failure::Failure;
 use serde::{Deserialize, Serialize};
 use sonde_fleet::Target;
-use sonde_lab::Attachment;
+use sonde_lab::{Attachment, Priority};
 use sonde_sys::file;
 use sonde_units::BitRate;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,9 @@ pub struct TestbedPlan {
     /// Lab: how they are attached.
     #[serde(default = "auto")]
     pub attachment: Attachment,
+    /// Lab: the priority of its own processes: real-time where the kernel permits it, or the usual one.
+    #[serde(default, skip_serializing_if = "Priority::is_auto")]
+    pub priority: Priority,
     /// Lab: measure this machine's loopback as well, which is the floor of what hosts cost.
     #[serde(default)]
     pub floors: bool,
@@ -94,6 +97,7 @@ impl Default for TestbedPlan {
             names: None,
             line_rate: None,
             attachment: auto(),
+            priority: Priority::Auto,
             floors: false,
             between: None,
             beside: Vec::new(),
