@@ -1348,6 +1348,8 @@ export interface ResultRow {
     ci95_high: number | null
     /** The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did. */
     touched_share: number | null
+    /** The median of the samples that met none, of a stream that of its launches; null where it was not seen which did. */
+    undisturbed_p50: number | null
     /** Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples that it met, or to all of them where it was not seen which it met; of fewer than six launches that of their medians. Null where there is no bound. */
     undisturbed_low: number | null
     /** Its upper end, likewise. */

@@ -131,7 +131,7 @@ class Sample {
             launches, set_aside: 0, samples, quantity, min: whole(low * (down ? 0.93 : 0.9)), p50: whole(mid), p90: whole(mid * (down ? 1.02 : 1.16)),
             p99: samples >= 1000 ? whole(mid * (down ? 1.03 : 1.9)) : null, p999: null, max: whole(high * (down || quantity.endsWith('_share') ? 1.03 : 4.2)), mean: whole(mid * (down ? 0.997 : 1.07)),
             ci95_low: launches >= 6 ? whole(low) : null, ci95_high: launches >= 6 ? whole(high) : null,
-            touched_share: probe === 'latency' ? 0.004 : null, undisturbed_low: probe === 'latency' && launches >= 6 ? whole(low) : null, undisturbed_high: probe === 'latency' && launches >= 6 ? whole(high) : null,
+            touched_share: probe === 'latency' ? 0.004 : null, undisturbed_p50: probe === 'latency' ? whole(mid) : null, undisturbed_low: probe === 'latency' && launches >= 6 ? whole(low) : null, undisturbed_high: probe === 'latency' && launches >= 6 ? whole(high) : null,
             status: 'measured', state: launches >= 6 ? 'sound' : 'uncertain', doubts: launches >= 6 ? [] : ['few_repetitions'], why: launches >= 6 ? null : 'fewer than six repetitions',
             reason: launches >= 6 ? null : `${launches} launches: an interval of their median needs six`, backpressure: network.line ? 'gate' : null,
             verdict: network.name === 'loopback' ? null : this.verdict, ...more,
@@ -157,7 +157,7 @@ class Sample {
     }
 
     private failed(network: Made, probe: string, path: string, size: number, quantity: Quantity, reason: string, more: Partial<ResultRow> = {}): void {
-        const nothing = { min: null, p50: null, p90: null, p99: null, p999: null, max: null, mean: null, ci95_low: null, ci95_high: null, touched_share: null, undisturbed_low: null, undisturbed_high: null, state: 'not_measured' as const, doubts: [], why: null }
+        const nothing = { min: null, p50: null, p90: null, p99: null, p999: null, max: null, mean: null, ci95_low: null, ci95_high: null, touched_share: null, undisturbed_p50: null, undisturbed_low: null, undisturbed_high: null, state: 'not_measured' as const, doubts: [], why: null }
         const row = this.row(network, probe, path, size, quantity, 1, { ...nothing, launches: 0, samples: 0, status: 'failed', reason, ...more })
         this.launchMedians.pop()
         row.launches = 0

@@ -355,6 +355,8 @@ pub struct ResultRow {
     pub ci95_high: Option<Number>,
     /// The share of the samples whose time met a disturbance, 0 to 1; null where it was not seen which did.
     pub touched_share: Option<Number>,
+    /// The median of the samples that met none, of a stream that of its launches; null where it was not seen which did.
+    pub undisturbed_p50: Option<Number>,
     /// Lower end of the interval within which the median of an undisturbed machine lies, whatever the disturbance did to the samples
     /// that it met, or to all of them where it was not seen which it met; of fewer than six launches that of their medians. Null where there is no bound.
     pub undisturbed_low: Option<Number>,
@@ -389,7 +391,7 @@ impl ResultRow {
 }
 
 /// The names of the columns: the fields of a row in their order, and of its verdict what fits a table.
-pub const CSV_COLUMNS: [&str; 42] = [
+pub const CSV_COLUMNS: [&str; 43] = [
     "probe",
     "layer",
     "path",
@@ -421,6 +423,7 @@ pub const CSV_COLUMNS: [&str; 42] = [
     "ci95_low",
     "ci95_high",
     "touched_share",
+    "undisturbed_p50",
     "undisturbed_low",
     "undisturbed_high",
     "status",
@@ -496,6 +499,7 @@ mod tests {
             ci95_low: None,
             ci95_high: None,
             touched_share: None,
+            undisturbed_p50: None,
             undisturbed_low: None,
             undisturbed_high: None,
             status: Status::Failed,
@@ -509,8 +513,8 @@ mod tests {
     }
 
     const CONTRACT: &str = "probe layer path method knobs mode wait network testbed profile load src dst size_bytes phase step \
-        cell launches set_aside samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_low undisturbed_high \
-        status reason state doubts why backpressure verdict";
+        cell launches set_aside samples quantity min p50 p90 p99 p999 max mean ci95_low ci95_high touched_share undisturbed_p50 \
+        undisturbed_low undisturbed_high status reason state doubts why backpressure verdict";
 
     #[test]
     fn a_row_has_exactly_the_fields_of_the_contract() {

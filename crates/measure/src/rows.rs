@@ -288,6 +288,7 @@ impl Launched<'_> {
         let number = |end: Option<u64>| end.map(|end| Number::of(end, per_unit));
         ResultRow {
             touched_share: touched.map(|of| Number(of.share())),
+            undisturbed_p50: number(touched.and_then(|of| of.median)),
             undisturbed_low: number(low),
             undisturbed_high: number(high),
             state: match doubts.is_empty() {
@@ -484,6 +485,7 @@ impl Launched<'_> {
             ci95_low: None,
             ci95_high: None,
             touched_share: None,
+            undisturbed_p50: None,
             undisturbed_low: None,
             undisturbed_high: None,
             status: Status::Failed,

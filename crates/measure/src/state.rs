@@ -13,7 +13,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use sonde_stats::{Bounds, Limit, bounded_interval, bounds, rate_bounds};
+use sonde_stats::{
+    Bounds, Limit, Series, bounded_interval, bounds, rate_bounds, untouched_quantile,
+};
 
 use crate::{Measurement, Number, Quantity, Touch, Verdict};
 
@@ -119,6 +121,8 @@ pub struct Touched {
     pub touched: u64,
     /// All of them.
     pub samples: u64,
+    /// The median of those that met none, of a stream that of its launches; `None` of none.
+    pub median: Option<u64>,
     /// Where the undisturbed median lies.
     pub interval: Option<Ends>,
 }
@@ -206,11 +210,14 @@ impl Touched {
     /// Of a row's launches; `None` where of one of them it is not known.
     pub fn of(launches: &[&Measurement], limits: (Limit, Limit)) -> Option<Self> {
         let (mut sum, mut count) = (0_u64, 0_u64);
+        let (none, mut pooled) = (Series::new(), Vec::new());
         for one in launches {
-            let (all, touched) = match one.touched.as_ref()? {
-                Touch::Samples(touched) => (&one.series, touched),
-                Touch::Slices { all, touched, .. } => (all, touched),
+            // What met a slice of a stream has not met its rate, which is one sample.
+            let (all, touched, met) = match one.touched.as_ref()? {
+                Touch::Samples(touched) => (&one.series, touched, touched),
+                Touch::Slices { all, touched, .. } => (all, touched, &none),
             };
+            pooled.push((&one.series, met));
             sum = sum.saturating_add(touched.count());
             count = count.saturating_add(all.count());
         }
@@ -219,6 +226,7 @@ impl Touched {
         Some(Self {
             touched: sum,
             samples: count,
+            median: untouched_quantile(&pooled, (1, 2)),
             interval: row_of(&ends),
         })
     }
@@ -412,6 +420,7 @@ mod tests {
             touched: Some(Touched {
                 touched: 50,
                 samples: 150,
+                median: None,
                 interval: Some((Some(190_000), Some(210_000))),
             }),
             whatever: Some((Some(0), Some(210_000))),
@@ -435,6 +444,7 @@ mod tests {
             Some(Touched {
                 touched,
                 samples: 150,
+                median: None,
                 interval,
             })
         };
@@ -600,6 +610,7 @@ mod tests {
                 touched: Some(Touched {
                     touched: 150,
                     samples: 150,
+                    median: None,
                     interval: None,
                 }),
                 ..unseen
@@ -623,6 +634,7 @@ mod tests {
             touched: Some(Touched {
                 touched: 1,
                 samples: 600,
+                median: None,
                 interval: Some((Some(149_000), Some(250_000))),
             }),
             ..sound(&quiet)
@@ -659,6 +671,7 @@ mod tests {
         let six = vec![slices(&[100, 100, 100, 60], &[60]); 6];
         let found = Touched::of(&six.iter().collect::<Vec<_>>(), limits).unwrap();
         assert_eq!((found.touched, found.samples), (6, 24));
+        assert_eq!(found.median, Some(90), "its rate is one sample");
         assert_eq!(found.interval, Some((Some(90), Some(100))));
         let whatever = whatever(&six.iter().collect::<Vec<_>>(), limits);
         assert_eq!(whatever, Some((Some(90), Some(100))));
@@ -668,6 +681,20 @@ mod tests {
         let late = begun(&[60, 100, 100, 100], &[60], 5);
         assert_eq!(ends(&late, limits).map(|of| of.low), Some(Some(80)));
         assert_eq!((least(&late, 90), least(&unseen, 90)), (80, 90));
+    }
+
+    #[test]
+    fn the_median_of_those_that_met_none_is_pooled() {
+        let of = |rates: &[u64]| rates.iter().copied().collect();
+        let latency = |series: &[u64], touched: &[u64]| {
+            measurement(series, Some(Touch::Samples(of(touched))))
+        };
+        let two = [latency(&[1, 2, 90], &[90]), latency(&[3, 4, 95], &[95])];
+        let limits = limits(Quantity::LatencyNs, Traffic::OneMessage, None);
+        let found = Touched::of(&two.iter().collect::<Vec<_>>(), limits).unwrap();
+        assert_eq!(found.median, Some(2));
+        let all = latency(&[1], &[1]);
+        assert_eq!(Touched::of(&[&all], limits).unwrap().median, None);
     }
 
     #[test]

@@ -289,7 +289,7 @@ mod tests {
                 "{name} is not described: {described}"
             );
         }
-        assert_eq!(required.len(), 40);
+        assert_eq!(required.len(), 41);
         assert_eq!(row["properties"]["p99"]["type"], json!(["number", "null"]));
         assert!(schema["$defs"]["Verdict"].is_object());
     }

@@ -595,7 +595,7 @@ mod tests {
         assert!(run.cells.len() >= 150, "{}", run.cells.len());
         let view = View::of(&run);
         let text = serde_json::to_string(&view).unwrap();
-        assert!(text.len() < 700_000, "{} bytes", text.len());
+        assert!(text.len() < 720_000, "{} bytes", text.len());
         let most = view
             .distributions
             .iter()

@@ -32,5 +32,7 @@ pub use levels::{Scatter, Sequences};
 pub use precision::{Precision, precision};
 pub use series::{Damaged, FIRST_MAX, Parts, Series};
 pub use summary::{SAMPLES_FOR_P99, SAMPLES_FOR_P999, Samples, Summary};
-pub use touched::{BoundedInterval, Bounds, Limit, bounded_interval, bounds, rate_bounds};
+pub use touched::{
+    BoundedInterval, Bounds, Limit, bounded_interval, bounds, rate_bounds, untouched_quantile,
+};
 pub use trend::{Trend, trend};

@@ -12,7 +12,7 @@
 //!          Econometrica 72:1845, 2004, for an interval of all that they hold. Deviations: none.
 //! Units:   the samples' own.
 //! Checked: `worst_cases_in_closed_form`, `bounds_hold_every_truth_and_are_reached`, `a_row_takes_the_rank_limits_of_both_ends`,
-//!          `three_digits_beyond_what_is_kept`, `rates_of_slices_in_closed_form`, `a_stream_holds_every_truth`; the simulation of `touched/simulation.rs`.
+//!          `three_digits_beyond_what_is_kept`, `rates_of_slices_in_closed_form`, `untouched_samples_of_all_launches_are_pooled`, `a_stream_holds_every_truth`; the simulation of `touched/simulation.rs`.
 
 #[cfg(test)]
 mod simulation;
@@ -72,10 +72,7 @@ pub fn bounds(
     let left: u64 = untouched.iter().map(|(_, count)| count).sum();
     // As many as `all` has beyond the untouched ones, whatever `touched` says.
     let moved = all.count() - left;
-    let rank_of = |count: u64| {
-        let rank = (u128::from(count) * u128::from(numerator)).div_ceil(denominator.into());
-        (rank as u64).max(1)
-    };
+    let rank_of = |count| rank_of(count, (numerator, denominator));
     let rank = rank_of(all.count());
     let end = |limit: Limit, beyond: Option<u64>| match limit {
         Limit::Value(value) => of_rank(&with(&untouched, (value, moved)), rank),
@@ -88,6 +85,21 @@ pub fn bounds(
         point: of_rank(&untouched, rank_of(left)),
         high: end(limits.1, Some(rank)),
     })
+}
+
+/// The quantile of the samples of several launches that met no disturbance, all together: of each launch its samples, and those of them that
+/// met one. As exact as [`Series::quantile`]. `None` without any.
+///
+/// # Panics
+/// When the fraction is not within 0 to 1.
+pub fn untouched_quantile(launches: &[(&Series, &Series)], fraction: (u64, u64)) -> Option<u64> {
+    let left = launches
+        .iter()
+        .flat_map(|(all, touched)| without(all, touched));
+    let mut left: Counted = left.collect();
+    left.sort_unstable();
+    let count = left.iter().map(|(_, count)| count).sum();
+    of_rank(&left, rank_of(count, fraction))
 }
 
 /// The rate of a stream that was `recorded`, by the rates of all its slices, which are equally long, and of those that are `touched`,
@@ -173,6 +185,12 @@ fn with(counted: &[(u64, u64)], more: (u64, u64)) -> Counted {
     [before, &[more], after].concat()
 }
 
+/// The rank, from one, of a quantile of so many.
+fn rank_of(count: u64, (numerator, denominator): (u64, u64)) -> u64 {
+    let rank = (u128::from(count) * u128::from(numerator)).div_ceil(denominator.into());
+    (rank as u64).max(1)
+}
+
 /// The value of a rank from one; `None` beyond the last.
 fn of_rank(counted: &[(u64, u64)], rank: u64) -> Option<u64> {
     let mut passed = 0;
@@ -190,6 +208,20 @@ mod tests {
 
     fn series(samples: &[u64]) -> Series {
         samples.iter().copied().collect()
+    }
+
+    #[test]
+    fn untouched_samples_of_all_launches_are_pooled() {
+        let (a, b) = (series(&[5, 1, 9]), series(&[7, 3, 100]));
+        let (of_a, of_b) = (series(&[9]), series(&[100, 7]));
+        let of = |fraction| untouched_quantile(&[(&a, &of_a), (&b, &of_b)], fraction);
+        assert_eq!([of((0, 1)), of((1, 2)), of((1, 1))], [1, 3, 5].map(Some));
+        let none = Series::new();
+        let whole = untouched_quantile(&[(&a, &none), (&b, &none)], (1, 2));
+        let pooled = crate::pool(&[a.clone(), b.clone()]).unwrap();
+        assert_eq!(whole, Some(pooled.summary.p50), "where nothing met one");
+        assert_eq!(untouched_quantile(&[(&a, &a)], (1, 2)), None);
+        assert_eq!(untouched_quantile(&[], (1, 2)), None);
     }
 
     #[test]

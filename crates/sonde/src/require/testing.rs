@@ -39,7 +39,7 @@ pub fn row(quantity: Quantity, p50: f64, (src, dst): (&str, &str)) -> ResultRow 
         "wait": "block", "network": "eth", "testbed": "hosts", "profile": null, "load": null, "src": src, "dst": dst,
         "size_bytes": 1, "phase": "warm", "step": null, "cell": "c", "launches": 1, "set_aside": 0, "samples": 1,
         "quantity": quantity, "min": null, "p50": Number(p50), "p90": null, "p99": null, "p999": null, "max": null,
-        "mean": null, "ci95_low": null, "ci95_high": null, "touched_share": null, "undisturbed_low": null,
+        "mean": null, "ci95_low": null, "ci95_high": null, "touched_share": null, "undisturbed_p50": null, "undisturbed_low": null,
         "undisturbed_high": null, "status": "measured", "reason": null, "state": "sound", "doubts": [],
         "why": null, "backpressure": null, "verdict": null,
     });
