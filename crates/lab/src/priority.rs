@@ -226,7 +226,7 @@ fn watch() {
             let fallen = &mut labs.given[at];
             fallen.has_it = false;
             lay_down(fallen.cradle);
-            // It had this before, and real-time has none. Where it cannot be had the lab goes on as on an older kernel.
+            // Real-time has no slice, so the switch lost its own. A kernel that refuses one leaves the lab with the usual slice.
             drop(cpu::short_slice(fallen.switch));
         }
     }

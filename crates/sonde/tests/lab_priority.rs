@@ -7,7 +7,7 @@ use crate::lab::{Case, Process, Stage, eventually, is_root, members, report, ski
 use crate::paired::lab_files::document_of;
 use sonde_sys::cpu;
 
-/// A stage of root, where real-time priority can be had.
+/// A stage of root, where the kernel permits real-time priority.
 fn stage() -> Option<Stage> {
     if !is_root() {
         skip("root, who may give real-time priority");
